@@ -28,7 +28,7 @@ class Passenger(Protocol):
         ...
 
     def updates_to_send(self, limit_bytes: int, num_members: int) -> list[bytes]:
-        """Return updates to gossip now, together at most ``limit_bytes`` (3 bytes of framing each included)."""
+        """Return updates to gossip now, together at most ``limit_bytes`` (3 bytes of framing each)."""
         ...
 
     def handle_update(self, update: bytes, now: float) -> None:
