@@ -33,13 +33,13 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
-from gpumesh.errors import RejectedError
+from gpumesh.errors import RejectedError, TransitionError
 from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.agenda import Key
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import DOUBTS, GOSSIP, RECLAIM, Context
 from gpumesh.swim.defence import Defence
-from gpumesh.swim.fields import id_to_wire
+from gpumesh.swim.fields import canonical, id_to_wire
 from gpumesh.swim.gossip import FAREWELL, Spreading
 from gpumesh.swim.intake import Intake
 from gpumesh.swim.parameters import Parameters
@@ -81,7 +81,7 @@ class Swim:
     ) -> None:
         id_to_wire(identity.host_id)
         self.fleet = fleet
-        self._context = Context(identity, address, parameters, sealer, passenger, random, now)
+        self._context = Context(identity, canonical(address), parameters, sealer, passenger, random, now)
         self._post = Post(self._context)
         self._belief = Belief(self._context, self._post)
         self._defence = Defence(self._context, self._post)
@@ -109,7 +109,7 @@ class Swim:
             GOSSIP: self._spreading.handle_round,
             FAREWELL: self._spreading.handle_farewell,
             SYNC: self._streams.handle_sync,
-            SEEDS: self._ignore,
+            SEEDS: self._seeding.handle_due,
             REAP: self._reap,
         }
         self._defence.announce(now)
@@ -132,6 +132,8 @@ class Swim:
             self._intake.handle_datagram(data, source, now)
         except RejectedError as error:
             self._context.counters["drops/" + error.reason] += 1
+        except TransitionError:
+            self._context.counters["drops/transition"] += 1
         else:
             self._streams.start_wanted(now)
 
@@ -181,8 +183,7 @@ class Swim:
                 break
             self._handle_due(key, now)
         self._streams.start_wanted(now)
-        if not self._context.table.num_live:
-            self._seeding.arrange()
+        self._seeding.arrange(now)
 
     def beat(self, now: float) -> None:
         """Raise the heartbeat number that rides on all messages: the host has just looked at itself."""
@@ -327,6 +328,3 @@ class Swim:
             context.now,
             context.beat,
         )
-
-    def _ignore(self, now: float) -> None:
-        """The shell looks at ``wants_seeds`` whenever it wakes; being woken is all that was needed."""

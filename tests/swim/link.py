@@ -99,7 +99,7 @@ class Host:
 
 
 def host_id(number: int) -> str:
-    return str(UUID(int=number + 1))
+    return str(UUID(int=((number + 1) << 112) + number + 1))
 
 
 class Link:
