@@ -1,15 +1,16 @@
 """What this host believes of the others, and how a statement changes it.
 
-Statements are ordered by :func:`gpumesh.swim.statement.precedence`; a greater one is taken. On top of SWIM and
-Lifeguard stand three rules of evidence:
+Statements are ordered by :func:`gpumesh.swim.statement.precedence`; a greater one is taken. On top of SWIM
+and Lifeguard stand three rules of evidence:
 
-- **Hearsay is examined.** An accusation is believed at once only if it comes from an alive accuser while this host
-  has no fresh answer of its own. Otherwise the accused is probed first, with the accusation in the ping, and a
-  failed probe makes it this host's own accusation (Rapid's corroboration: ATC'18, section 4).
-- **Evidence vouches.** A direct answer later than a suspicion ends it here, and peers are told; the member, told
-  too, refutes by raising its incarnation, which ends it everywhere.
-- **The deaf do not judge.** Who has heard nobody since a suspicion began cannot tell a dead fleet from a pulled
-  cable (consul#5928), and declares nobody failed. Of two hosts alone the survivor decides after the longest wait.
+- **Hearsay is examined.** An accusation is believed at once only if an alive member makes it while this host
+  has no fresh answer of its own. Otherwise the accused is probed first, with the accusation in the ping,
+  and a failed probe makes it this host's own accusation (Rapid's corroboration: ATC'18, section 4).
+- **Evidence vouches.** A direct answer later than a suspicion ends it here, and peers are told; the member,
+  told too, refutes by raising its incarnation, which ends it everywhere.
+- **The deaf do not judge.** Who has heard nobody since a suspicion began cannot tell a dead fleet from a
+  pulled cable (consul#5928), and declares nobody failed. Of two hosts alone the survivor decides after the
+  longest wait.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Belief:
     ) -> None:
         """Take what a peer says of another member.
 
-        ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been told of the
-        whole fleet, and need not tell the fleet of itself.
+        ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
+        told of the whole fleet, and need not tell the fleet of itself.
         """
         context = self._context
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
@@ -92,7 +93,8 @@ class Belief:
     def handle_evidence(self, member: Member, incarnation: int, now: float, *, is_proven: bool) -> None:
         """Take word from the member itself at its current epoch.
 
-        ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no recording.
+        ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no
+        recording.
         """
         if member.reachability is Reachability.LEFT or incarnation < member.incarnation:
             return
@@ -111,7 +113,10 @@ class Belief:
         )
 
     def accuse(self, member: Member, now: float, *, is_quiet: bool) -> None:
-        """Suspect the member, after this host's own probe failed. ``is_quiet``: tell nobody, for nobody is heard."""
+        """Suspect the member, after this host's own probe failed.
+
+        ``is_quiet``: tell nobody, because nobody has been heard since the probe began.
+        """
         context = self._context
         doubt = member.doubt
         statement = Statement(

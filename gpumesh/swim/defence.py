@@ -15,13 +15,13 @@ from gpumesh.swim.wire import Gossip
 
 CONFLICT_SILENCE_S: Final = 60.0
 RAISE_SILENCE_S: Final = 10.0
-"""Two daemons with one identity and one epoch outbid each other at most this often (foca#25: endless loops)."""
+"""Two daemons with one identity and one epoch outbid each other this seldom (foca#25: endless loops)."""
 EPOCH_OVERLAP_S: Final = 10.0
 """Word of an older run may be this late; later it means that the older daemon still runs."""
 
 
 class Defence:
-    """Answers statements about this host itself (SWIM, section 4.2: only the member raises its incarnation)."""
+    """Answers statements about this host itself; only a member raises its incarnation (SWIM, section 4.2)."""
 
     def __init__(self, context: Context, post: Post) -> None:
         self._context = context

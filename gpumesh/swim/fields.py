@@ -1,7 +1,7 @@
 """Values on the wire: ids as 16 bytes, addresses as packed literals, integers within bounds.
 
-Decoding accepts the exact type and range of each field and nothing else. The protocol knows neither floats, text
-nor maps, so that NaN (consul#3023), deep nesting and invalid UTF-8 have nowhere to stand.
+Decoding accepts the exact type and range of each field and nothing else. The protocol knows neither floats,
+text nor maps, so that NaN (consul#3023), deep nesting and invalid UTF-8 have nowhere to stand.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def address_from_wire(packed: Any, port: Any) -> Address:
 
 
 def canonical(address: Address) -> Address:
-    """Return the address in the one spelling that all hosts use; raises :class:`ValueError` for no IP literal."""
+    """Return the address in the one spelling all hosts use; raises :class:`ValueError` for a name."""
     try:
         return address_from_wire(*address_to_wire(address))
     except RejectedError as error:

@@ -1,4 +1,4 @@
-"""The way in: an authenticated message is word of its sender first, then news, then a question or an answer."""
+"""The way in: a message is word of its sender first, then news, then a question or an answer."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from gpumesh.swim.wire import (
     decode,
 )
 
+
 class Intake:
     """Opens, decodes and routes what comes in. ``streams`` is set once, when the engine is put together."""
 
@@ -36,6 +37,7 @@ class Intake:
 
     def __init__(
         self,
+        *,
         context: Context,
         post: Post,
         belief: Belief,
@@ -101,7 +103,7 @@ class Intake:
         else:
             self._belief.handle_statement(statement, now, is_sync=True, is_joining=is_joining)
 
-    def handle_stream_answer(self, seq: int, hello: Hello, now: float) -> None:
+    def handle_stream_answer(self, seq: int, hello: Hello) -> None:
         """Take the answer to a stream ping; the introduction has been taken as evidence already."""
         if self._probing.handle_indirect_ack(seq, hello.sender.host_id):
             member = self._context.table.get(hello.sender.host_id)
@@ -157,7 +159,7 @@ class Intake:
             is_stranger = member is None or member.epoch < sender.epoch
             self._post.send(Ack(primary.seq, is_stranger), source, member, introduces=not primary.target)
         elif isinstance(primary, Ack):
-            self._handle_ack(primary, sender, source, session, member, now)
+            self._handle_ack(datagram, primary, source, session, now)
         elif isinstance(primary, PingReq):
             self._relaying.handle_request(primary, source, now)
         elif isinstance(primary, RelayedAck):
@@ -171,12 +173,12 @@ class Intake:
         ):
             self._belief.notice(member, now, source)
 
-    def _handle_ack(
-        self, ack: Ack, sender: Sender, source: Address, session: bytes, member: Member | None, now: float
-    ) -> None:
+    def _handle_ack(self, datagram: Datagram, ack: Ack, source: Address, session: bytes, now: float) -> None:
+        sender = datagram.sender
         if self._relaying.handle_ack(ack, (sender.host_id, sender.epoch, sender.incarnation)):
             return
         probe = self._probing.handle_ack(ack, sender.host_id, now)
+        member = self._context.table.get(sender.host_id)
         if ack.is_stranger:
             self._post.send(Gossip(), source, member, introduces=True, has_news=False)
         if probe is None:

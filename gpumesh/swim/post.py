@@ -46,9 +46,10 @@ class Post:
     ) -> bool:
         """Queue one datagram; return False if it is gossip without any news, which is not sent.
 
-        ``member`` is whom it goes to: an accusation of the member itself leads, whatever else there is, so that
-        it can refute at once (Lifeguard's buddy system). ``introduces`` adds this host's own statement.
-        ``extra`` is one more statement meant for the receiver. ``has_news`` is False towards those who are most likely gone, on whom news would be wasted.
+        ``member`` is whom it goes to: an accusation of the member itself leads, whatever else there is, so
+        that it can refute at once (Lifeguard's buddy system). ``introduces`` adds this host's own
+        statement. ``extra`` is one more statement meant for the receiver. ``has_news`` is False towards
+        those who are most likely gone, on whom news would be wasted.
         """
         context = self._context
         digest = self._digest() if isinstance(primary, Ping | Ack) else b""

@@ -1,8 +1,8 @@
 """Finding the fleet: when to ask for seeds, and whom of them to call.
 
-Seeds and cached peers are names to the shell, which resolves them anew each time (consul#22753: resolved once, and
-the only seed had moved). While nobody is known they are asked for with growing waits, for ever; later now and then,
-so that two fleets started apart from different seeds become one.
+Seeds and cached peers are names to the shell, which resolves them anew each time (consul#22753: resolved
+once, and the only seed had moved). While nobody is known they are asked for with growing waits, for ever;
+later now and then, so that two fleets started apart from different seeds become one.
 """
 
 from __future__ import annotations

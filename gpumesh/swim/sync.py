@@ -1,9 +1,9 @@
 """Streams and what runs over them: push/pull, joining, and the ping that takes the other way.
 
 A push/pull is two turns each: the opener says who it is, its member table and its passenger's summary; the
-acceptor answers with the same and with the pages that the opener lacks; the opener closes with the pages that the
-acceptor lacks. Repairing what gossip missed, joining and merging two halves of a partition are all this one
-conversation. A stream ping is its first exchange alone.
+acceptor answers with the same and with the pages that the opener lacks; the opener closes with the pages
+that the acceptor lacks. Repairing what gossip missed, joining and merging two halves of a partition are all
+this one conversation. A stream ping is its first exchange alone.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Conversation:
 class Streams:
     """All streams of the engine: bounded in number, bytes and time.
 
-    ``on_hello`` introduces the other end to the engine and returns False to hang up; ``on_row`` takes one row of its
-    table; ``on_ping_answered`` takes the answer to a stream ping.
+    ``on_hello`` introduces the other end to the engine and returns False to hang up; ``on_row`` takes one
+    row of its table; ``on_ping_answered`` takes the answer to a stream ping.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Streams:
         context: Context,
         on_hello: Callable[[Hello, float], bool],
         on_row: Callable[[Statement, float, bool], None],
-        on_ping_answered: Callable[[int, Hello, float], None],
+        on_ping_answered: Callable[[int, Hello], None],
     ) -> None:
         self._context = context
         self._on_hello = on_hello
@@ -94,7 +94,9 @@ class Streams:
         """Open a push/pull, or a stream ping if ``probe_seq`` is given; return False if it was refused."""
         is_ping = probe_seq is not None
         alike = [
-            talk for talk in self._talks.values() if talk.is_opener and (talk.probe_seq is not None) == is_ping
+            talk
+            for talk in self._talks.values()
+            if talk.is_opener and (talk.probe_seq is not None) == is_ping
         ]
         if any(talk.address == address for talk in alike):
             return False
@@ -241,7 +243,7 @@ class Streams:
             self._close(talk)
         elif talk.is_opener:
             if talk.probe_seq is not None:
-                self._on_ping_answered(talk.probe_seq, hello, now)
+                self._on_ping_answered(talk.probe_seq, hello)
                 self._close(talk)
         else:
             talk.purpose = hello.purpose
