@@ -49,7 +49,9 @@ def test_every_reading_changes_between_idle_and_loaded_and_back(tmp_path: Path) 
 def test_both_loads_of_a_profile_give_the_same_readings_and_processes_that_fit() -> None:
     for name in profile.names():
         kind = profile.read(name)
-        settled = [{key for key in load if not key.startswith("process")} for load in (kind.idle, kind.loaded)]
+        settled = [
+            {key for key in load if not key.startswith("process")} for load in (kind.idle, kind.loaded)
+        ]
         assert settled[0] == settled[1]
         assert not settled[0] & set(kind.card)
         for load in (kind.idle, kind.loaded):
@@ -84,7 +86,9 @@ def test_the_file_is_replaced_whole_and_readable_for_all(tmp_path: Path) -> None
 
 def test_what_is_exported_is_what_the_sources_define() -> None:
     built = build.library() / build.LIBRARY
-    listing = subprocess.run(["nm", "-D", "--defined-only", built], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", built], capture_output=True, text=True, check=True
+    ).stdout
     assert set(re.findall(r" T (\w+)$", listing, re.MULTILINE)) == build.exported_calls()
 
 
@@ -98,7 +102,9 @@ def test_the_script_writes_a_file_and_changes_it(tmp_path: Path) -> None:
     script = [sys.executable, "-m", "tests.fakes.nvml.state", "--out", str(path)]
     root = Path(build.__file__).parents[3]
     subprocess.run([*script, "--gpus", "rtx-4080-super,h100", "--host", "a"], check=True, cwd=root)
-    subprocess.run([*script, "--set", "1", "temperature_c", "91", "--fault", "gpu 0 lost"], check=True, cwd=root)
+    subprocess.run(
+        [*script, "--set", "1", "temperature_c", "91", "--fault", "gpu 0 lost"], check=True, cwd=root
+    )
     driver = FakeDriver.from_file(path)
     assert driver.slots == (0, 1)
     assert driver.get(1, "temperature_c") == "91"

@@ -1,6 +1,7 @@
 """Compile the fake driver library against NVIDIA's own header, with symbols left out if wanted.
 
-As a script: ``python -m tests.fakes.nvml.build --out DIR [--missing FUNCTION ...]`` prints the library's path.
+As a script, ``python -m tests.fakes.nvml.build --out DIR [--missing FUNCTION ...]``, it prints where the
+library is.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def exported_calls() -> frozenset[str]:
     """Names of all NVML functions that the fake defines, as its sources have them."""
     found: set[str] = set()
     for source in SOURCES.glob("fake_nvml*.c"):
-        found.update(re.findall(r"^(?:nvmlReturn_t |const char \*)(nvml\w+)\(", source.read_text(), re.MULTILINE))
+        found.update(
+            re.findall(r"^(?:nvmlReturn_t |const char \*)(nvml\w+)\(", source.read_text(), re.MULTILINE)
+        )
     return frozenset(found)
 
 
@@ -57,7 +60,9 @@ def header() -> Path:
     for root in spec.submodule_search_locations or () if spec is not None else ():
         for found in sorted(Path(root).glob("*/include/nvml.h")):
             return found
-    raise FakeBuildError("nvml.h is not here: install the Python package nvidia-nvml-dev (pip install '.[dev]')")
+    raise FakeBuildError(
+        "nvml.h is not here: install the Python package nvidia-nvml-dev (pip install '.[dev]')"
+    )
 
 
 def library(cache_dir: Path = CACHE, *, missing: Iterable[str] = ()) -> Path:
@@ -106,7 +111,9 @@ def _compile(directory: Path, include: Path, sources: list[Path], left_out: list
 def main() -> None:
     parser = argparse.ArgumentParser(description="compile the fake libnvidia-ml.so.1")
     parser.add_argument("--out", type=Path, required=True, help="folder to put libnvidia-ml.so.1 into")
-    parser.add_argument("--missing", nargs="*", default=[], metavar="FUNCTION", help="leave these symbols out")
+    parser.add_argument(
+        "--missing", nargs="*", default=[], metavar="FUNCTION", help="leave these symbols out"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     print(shutil.copy(library(missing=options.missing) / LIBRARY, options.out / LIBRARY))

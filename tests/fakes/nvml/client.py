@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, final
 
 PATIENCE_S = 60.0
 """How long an answer may take before it is held to be hung; far beyond what a slow machine needs."""
@@ -37,10 +37,12 @@ for line in sys.stdin:
 """
 
 
+@final
 class DriverClient:
     """Runs lines of Python in a child in which ``n`` is pynvml and ``handle(index)`` gives a device.
 
-    The child ends with the ``with`` block. ``bindings`` is a folder with another pynvml than the installed one.
+    The child ends with the ``with`` block. ``bindings`` is a folder with another pynvml than
+    the installed one.
     """
 
     def __init__(self, library: Path | None, state: Path, *, bindings: Path | None = None) -> None:
@@ -80,6 +82,7 @@ class DriverClient:
 
     def has_answer(self, within_s: float) -> bool:
         """Whether the answer to what was begun is there by then."""
+        assert self.process.stdout is not None
         return bool(select.select([self.process.stdout], [], [], within_s)[0])
 
     def finish(self) -> dict[str, Any]:

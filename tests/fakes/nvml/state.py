@@ -184,7 +184,7 @@ class FakeDriver:
         self.fault(f"{_whose(slot)}call {call} = {code}")
 
     def hang(self, call: str, *, slot: int | None = None, hard: bool = False) -> None:
-        """Have a function not return until the fault is cleared; ``hard`` also holds SIGTERM back till then."""
+        """Have a function not return until the fault is cleared; ``hard`` holds SIGTERM back till then."""
         self.fault(f"{_whose(slot)}call {call} {'hang_hard' if hard else 'hang'}")
 
     def delay(self, call: str, latency_s: float, *, slot: int | None = None) -> None:
@@ -257,7 +257,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--host", default="host", help="goes into UUIDs: give each host another one")
     parser.add_argument("--clear-faults", action="store_true")
     parser.add_argument("--set", nargs=3, action="append", default=[], metavar=("SLOT", "KEY", "VALUE"))
-    parser.add_argument("--fault", action="append", default=[], metavar="STATEMENT", help="as in 'gpu 0 lost'")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="STATEMENT", help="as in 'gpu 0 lost'"
+    )
     parser.add_argument("--xid", nargs=2, type=int, action="append", default=[], metavar=("SLOT", "CODE"))
     return parser.parse_args()
 
