@@ -75,7 +75,9 @@ class Summary:
     """Host id → epoch and hash of the record held."""
 
 
-def make_entry(host_id: str, epoch: int, version: int, name: str, encoded: bytes | None, value: Plain) -> Entry:
+def make_entry(
+    host_id: str, epoch: int, version: int, name: str, encoded: bytes | None, value: Plain
+) -> Entry:
     """Return an entry with its mark."""
     text = f"{host_id} {epoch} {version} {name}".encode()
     mark = int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
@@ -84,7 +86,9 @@ def make_entry(host_id: str, epoch: int, version: int, name: str, encoded: bytes
 
 def encode_update(entry: Entry) -> bytes:
     """Return the update that carries this entry."""
-    data: bytes = msgpack.packb([id_bytes(entry.host_id), entry.epoch, entry.version, entry.name, entry.encoded])
+    data: bytes = msgpack.packb(
+        [id_bytes(entry.host_id), entry.epoch, entry.version, entry.name, entry.encoded]
+    )
     return data
 
 

@@ -7,6 +7,7 @@ queue is bounded when something is put in, not when it hurts (consul#9927).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from gpumesh.records.bounds import MAX_QUEUED
@@ -15,7 +16,9 @@ Key = tuple[str, str]
 """Host id and entry name."""
 
 _RETRANSMIT: Final = 4
+_SMALLEST_BYTES: Final = 40
 _MAX_MISFITS: Final = 32
+_MAX_MISSES: Final = 64
 _FRAMING_BYTES: Final = 3
 
 
@@ -31,6 +34,7 @@ class GossipQueue:
     def __init__(self) -> None:
         self._tiers: list[dict[Key, bytes]] = [{}]
         self._tier_of: dict[Key, int] = {}
+        self._misses: dict[Key, int] = {}
         self.num_shed = 0
 
     def __len__(self) -> int:
@@ -46,6 +50,7 @@ class GossipQueue:
 
     def discard(self, key: Key) -> None:
         """Take an entry out, if it is queued."""
+        self._misses.pop(key, None)
         tier = self._tier_of.pop(key, None)
         if tier is not None:
             del self._tiers[tier][key]
@@ -53,24 +58,36 @@ class GossipQueue:
     def take(self, limit_bytes: int, num_members: int) -> list[bytes]:
         """Return updates to send now, together at most ``limit_bytes`` with 3 bytes of framing each."""
         chosen: list[tuple[Key, bytes, int]] = []
+        misfits: list[Key] = []
         left_bytes = limit_bytes
-        num_misfits = 0
-        for number, tier in enumerate(self._tiers):
-            for key in reversed(tier):
-                size_bytes = len(tier[key]) + _FRAMING_BYTES
-                if size_bytes <= left_bytes:
-                    chosen.append((key, tier[key], number))
-                    left_bytes -= size_bytes
-                else:
-                    num_misfits += 1
-                if num_misfits >= _MAX_MISFITS:
-                    break
-            if num_misfits >= _MAX_MISFITS:
+        for number, key, update in self._in_turn():
+            size_bytes = len(update) + _FRAMING_BYTES
+            if size_bytes <= left_bytes:
+                chosen.append((key, update, number))
+                left_bytes -= size_bytes
+            elif size_bytes > limit_bytes:
+                misfits.append(key)
+            if left_bytes < _SMALLEST_BYTES or len(misfits) >= _MAX_MISFITS:
                 break
         limit = num_transmissions(num_members)
         for key, update, number in chosen:
             self._sent(key, update, number + 1, limit)
+        for key in misfits:
+            self._missed(key)
         return [update for _, update, _ in chosen]
+
+    def _in_turn(self) -> Iterator[tuple[int, Key, bytes]]:
+        for number, tier in enumerate(self._tiers):
+            for key in reversed(tier):
+                yield number, key, tier[key]
+
+    def _missed(self, key: Key) -> None:
+        # What no datagram has room for must not stand at the head for ever (alertmanager#1412); the peers'
+        # digests show that it is missing, and a stream brings it.
+        self._misses[key] = self._misses.get(key, 0) + 1
+        if self._misses[key] >= _MAX_MISSES:
+            self.discard(key)
+            self.num_shed += 1
 
     def _sent(self, key: Key, update: bytes, times: int, limit: int) -> None:
         self.discard(key)
