@@ -1,13 +1,13 @@
 """The records' own wire forms: update, page, summary and digest, each bounded both ways.
 
-They travel inside authenticated messages, yet a member may be mad: every decoder either returns a checked value
-or raises RejectedError with the reason under which the drop is counted.
+They travel inside authenticated messages, yet a member may be mad: every decoder either returns a checked
+value or raises RejectedError with the reason under which the drop is counted.
 
-- update: msgpack ``[host id (16 bytes), epoch, version, name, value]``; the value is a nested encoding, kept and
-  passed on as it came; nil marks a deleted entry.
+- update: msgpack ``[host id (16 bytes), epoch, version, name, value]``; the value is a nested encoding, kept
+  and passed on as it came; nil marks a deleted entry.
 - page: msgpack list of updates.
-- summary: msgpack ``[first id, last id, [[host id, epoch, hash], …]]``: all that is held of the hosts between the
-  two ids, so a table too large for one summary is compared piece by piece (quickwit PR 6653).
+- summary: msgpack ``[first id, last id, [[host id, epoch, hash], …]]``: all that is held of the hosts
+  between the two ids, so a table too large for one summary is compared piece by piece (quickwit PR 6653).
 - digest: 33 bytes, ``version byte, epoch, version, own hash, fleet hash``.
 """
 
@@ -76,7 +76,7 @@ class Summary:
 
 
 def make_entry(
-    host_id: str, epoch: int, version: int, name: str, encoded: bytes | None, value: Plain
+    host_id: str, name: str, *, epoch: int, version: int, encoded: bytes | None, value: Plain
 ) -> Entry:
     """Return an entry with its mark."""
     text = f"{host_id} {epoch} {version} {name}".encode()
@@ -106,10 +106,11 @@ def decode_update(data: bytes) -> Entry:
     if not _is_counter(epoch) or not _is_counter(version) or version == 0:
         raise RejectedError("counter")
     if encoded is None:
-        return make_entry(host_id, epoch, version, name, None, None)
+        return make_entry(host_id, name, epoch=epoch, version=version, encoded=None, value=None)
     if not isinstance(encoded, bytes):
         raise RejectedError("malformed", "value is not encoded")
-    return make_entry(host_id, epoch, version, name, encoded, decode_value(encoded))
+    value = decode_value(encoded)
+    return make_entry(host_id, name, epoch=epoch, version=version, encoded=encoded, value=value)
 
 
 def encode_pages(updates: Iterable[bytes]) -> list[bytes]:

@@ -1,8 +1,8 @@
 """Which peers' digests differ from what is held, and when a stream sync with one of them is worth its cost.
 
-Gossip usually closes a difference within a second or two, so a stream is opened only for one that lasted; but a
-host of whose present run nothing is held yet is asked at once. A fleet hash differs all the time while a large
-fleet changes, so syncs that brought nothing make the next one wait longer.
+Gossip usually closes a difference within a second or two, so a stream is opened only for one that lasted;
+but a host of whose present run nothing is held yet is asked at once. A fleet hash differs all the time while
+a large fleet changes, so syncs that brought nothing make the next one wait longer.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Differences:
         self._differences[host_id] = Difference(digest, now, now + grace_s, is_own)
 
     def clear(self, host_id: str) -> None:
-        """The peer's digest matches, or the peer is gone."""
+        """Drop a peer whose digest matches, or who is gone."""
         self._differences.pop(host_id, None)
 
     def due(self, now: float) -> list[tuple[str, Difference]]:
@@ -76,7 +76,7 @@ class Differences:
         return sorted(ready, key=lambda pair: (not pair[1].is_own, pair[1].due_at, pair[0]))
 
     def asked(self, host_id: str, *, is_own: bool, was_last_useful: bool, now: float) -> None:
-        """A sync with this peer begins now; the next of its kind waits."""
+        """Note that a sync with this peer begins now; the next of its kind waits."""
         self.clear(host_id)
         self._own_allowed_at = now + REPEAT_OWN_S
         if not is_own:

@@ -80,7 +80,14 @@ class Records:
         return record.entries.get(name) if record else None
 
     def _write(self, name: str, encoded: bytes | None, value: Plain) -> None:
-        entry = codec.make_entry(self._host_id, self._epoch, self._version + 1, name, encoded, value)
+        entry = codec.make_entry(
+            self._host_id,
+            name,
+            epoch=self._epoch,
+            version=self._version + 1,
+            encoded=encoded,
+            value=value,
+        )
         self._store.put(entry)
         self._version += 1
         self._spread(entry)
@@ -183,8 +190,6 @@ class Records:
             if entry.host_id == self._host_id:
                 self._handle_echo(entry, now)
                 return False
-            if entry.epoch <= self._forgotten.get(entry.host_id, -1):
-                raise RejectedError("forgotten")
             self._put(entry)
         except RejectedError as error:
             self.counters["stale" if error.reason == "stale" else f"drops/{error.reason}"] += 1
@@ -194,6 +199,8 @@ class Records:
         return True
 
     def _put(self, entry: Entry) -> None:
+        if entry.epoch <= self._forgotten.get(entry.host_id, -1):
+            raise RejectedError("forgotten")
         old = self._store.record(entry.host_id)
         if self._store.put(entry) and old is not None:
             for name in old.entries:
@@ -201,7 +208,7 @@ class Records:
                 self._changed[RecordChanged(entry.host_id, name)] = None
 
     def _handle_echo(self, entry: Entry, now: float) -> None:
-        """Answer one's own words from an earlier life (same epoch, lost state) by speaking with a higher version."""
+        """Outbid one's own words from an earlier life (same epoch, lost state) with a higher version."""
         if entry.epoch != self._epoch or entry.version <= self._version:
             self.counters["stale"] += 1
             return
@@ -237,7 +244,7 @@ class Records:
         return host_id
 
     def summary_to_send(self) -> bytes:
-        """Return epoch and hash of the records held; of a part of the ids, in turn, if one page is too small."""
+        """Return epoch and hash of the records held; of parts of the ids in turn if a page is too small."""
         rows = sorted((codec.id_bytes(key), (item.epoch, item.mark)) for key, item in self._store.records())
         first, last = codec.FIRST_ID, codec.LAST_ID
         if len(rows) > _MAX_SUMMARY_ROWS:
@@ -296,7 +303,7 @@ class Records:
         self._forgotten[host_id] = record.epoch
 
     def welcome(self, host_id: str) -> None:
-        """A host was met (again): take its record from whoever has it, in the same epoch too."""
+        """Take the record of a host that was met (again) from whoever has it, in the same epoch too."""
         self._forgotten.pop(host_id, None)
 
 

@@ -1,8 +1,8 @@
 """The queue of changed entries that ride on gossip: fewest sendings first, then newest first.
 
-An entry is sent ``4·⌈log10(n+1)⌉`` times, which reaches a fleet of n with high probability (SWIM, section 4.1;
-memberlist's retransmit multiplier). A newer version of an entry replaces the older one, whatever its turn; the
-queue is bounded when something is put in, not when it hurts (consul#9927).
+An entry is sent ``4·⌈log10(n+1)⌉`` times, which reaches a fleet of n with high probability (SWIM, section
+4.1; memberlist's retransmit multiplier). A newer version of an entry replaces the older one, whatever its
+turn; the queue is bounded when something is put in, not when it hurts (consul#9927).
 """
 
 from __future__ import annotations

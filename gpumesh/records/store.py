@@ -1,7 +1,7 @@
 """The table of records: who may overwrite what, and the hashes that name its state.
 
-Within a host's record a higher epoch replaces everything, a higher version replaces the entry, and nothing else
-changes anything: applying the same updates in any order gives the same table.
+Within a host's record a higher epoch replaces everything, a higher version replaces the entry, and nothing
+else changes anything: applying the same updates in any order gives the same table.
 """
 
 from __future__ import annotations
