@@ -14,6 +14,7 @@ Encoders shorten what would not fit a datagram; parsers are total: anything absu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -270,6 +271,7 @@ def _encode_finding(finding: Finding, num_characters: int, num_evidence: int) ->
     evidence = {
         clean_text(key, 32): clean_text(item, num_characters) if isinstance(item, str) else item
         for key, item in list(finding.evidence.items())[:num_evidence]
+        if not isinstance(item, float) or math.isfinite(item)
     }
     return {
         "check": clean_text(finding.check, 32),
