@@ -33,7 +33,9 @@ class Usage:
     """When the cards were first seen free; None while they are used."""
 
 
-def observe(before: Usage, processes: Sequence[str | None] | None, ignored: Sequence[str], now: float) -> Usage:
+def observe(
+    before: Usage, processes: Sequence[str | None] | None, ignored: Sequence[str], now: float
+) -> Usage:
     """Return the usage after a look that found these processes on all cards together.
 
     A name may be a path or None (unknown, counts as a person's); no list at all means that the driver could
@@ -43,8 +45,8 @@ def observe(before: Usage, processes: Sequence[str | None] | None, ignored: Sequ
         return Usage("the driver cannot list the processes on the cards")
     for name in processes:
         if name is None or not _is_ignored(name, ignored):
-            return Usage(f"{_base(name)} runs on a card" if name else "a program of unknown name runs on a
-    card") idle_at = now if before.is_used or before.idle_at is None else before.idle_at
+            return Usage(f"{_base(name) if name else 'a program of unknown name'} runs on a card")
+    idle_at = now if before.is_used or before.idle_at is None else before.idle_at
     return Usage("", is_used=False, idle_at=idle_at)
 
 

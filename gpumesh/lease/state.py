@@ -1,4 +1,4 @@
-"""The headline state of a host: reachability × lease × verdict × admission, in one order of precedence.
+"""The headline state of a host: reachability, lease, verdict and admission in one order of precedence.
 
 The order of :data:`RULES` is that of :class:`~gpumesh.model.HostState`, worst first; the first rule that has
 something to say gives the state and a sentence for the operator.

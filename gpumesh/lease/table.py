@@ -8,6 +8,7 @@ had a say since.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -66,7 +67,7 @@ class LeaseTable:
         self.brake = Brake(window_s=config.ttl_s, hold_s=config.ttl_s + config.cooldown_s)
 
     def handle_awake(self, now: float) -> None:
-        """Note that this observer itself had stopped: for one TTL old evidence proves nothing against others."""
+        """Note that this observer itself had stopped: for one TTL, old evidence proves nothing."""
         self._awake_at = now
 
     def handle_contact(self, host_id: str, epoch: int, beat: int, now: float) -> None:
@@ -79,12 +80,14 @@ class LeaseTable:
         lease.contacted_at = now
 
     def judge(self, sighting: Sighting, lease_version: int, now: float) -> Judgement:
-        """Return how the host stands; ``lease_version`` is that of its own ``lease`` entry, -1 without one."""
+        """Return how the host stands; ``lease_version`` is that of its ``lease`` entry, -1 without."""
+        is_known = sighting.host_id in self._leases
         lease = self._lease(sighting.host_id, sighting.epoch, sighting.beat, now)
         judgement = self._judge_life(sighting, lease, now)
         is_failed = judgement.reachability is Reachability.FAILED
         if is_failed and not lease.was_failed:
-            self.brake.handle_failed(sighting.host_id, now)
+            # Who was failed when first heard of failed before this observer's time: no part of a burst.
+            self.brake.handle_failed(sighting.host_id, now if is_known else -math.inf)
             lease.was_failed, lease.version_at_failure, lease.back_at = True, lease_version, None
         elif lease.was_failed and judgement.reachability is Reachability.ALIVE:
             self.brake.handle_back(sighting.host_id)
