@@ -123,7 +123,7 @@ def _memory(request: Request, gpu: Gpu) -> str:
     return ""
 
 
-def _verdict(request: Request, gpu: Gpu) -> str:
+def _verdict(_request: Request, gpu: Gpu) -> str:
     if gpu.index is None:
         return "is gone"
     if gpu.verdict is Verdict.HEALTHY:
@@ -132,7 +132,7 @@ def _verdict(request: Request, gpu: Gpu) -> str:
     return f"is {gpu.verdict}" + (f": {worst}" if worst else "")
 
 
-def _busy(request: Request, gpu: Gpu) -> str:
+def _busy(_request: Request, gpu: Gpu) -> str:
     if gpu.is_busy is None:
         return "may be busy: the driver cannot say"
     return "is busy" if gpu.is_busy else ""

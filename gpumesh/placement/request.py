@@ -9,7 +9,6 @@ from typing import Final
 
 from gpumesh.errors import RequestError
 from gpumesh.model import Request
-from gpumesh.placement.versions import parse_version
 
 FIELDS: Final = (
     "key",

@@ -18,8 +18,8 @@ NUM_CHOICES: Final = 4
 """How many of the first hosts in rendezvous order compete by fit."""
 
 _MASS_FAILURE: Final = (
-    "more than half of the fleet failed within one lease: this host may be the one that is cut off, so it places "
-    "nothing until the others are back or have stayed away; ask another host, or look at the network"
+    "more than half of the fleet failed within one lease: this host may be the one that is cut off, so it "
+    "places nothing until the others are back or have stayed away; ask another host, or look at the network"
 )
 
 
@@ -34,8 +34,9 @@ def place(request: Request, view: View) -> Decision:
         else:
             rejections.append(outcome)
     if view.mass_failure:
-        refused = [Rejection(fit.host.host_id, fit.host.name, "brake", _MASS_FAILURE) for fit in
-        fits.values()] every = sorted([*rejections, *refused], key=lambda item: item.host_id)
+        hosts = [fit.host for fit in fits.values()]
+        refused = [Rejection(host.host_id, host.name, "brake", _MASS_FAILURE) for host in hosts]
+        every = sorted([*rejections, *refused], key=lambda item: item.host_id)
         return Decision(request, None, (), tuple(every), _MASS_FAILURE)
     ranking = _ranking(request, fits)
     reason = "" if ranking else _why_nowhere(rejections)
