@@ -32,8 +32,8 @@ MAX_NUMBER: Final = 1e15
 MAX_INTEGER: Final = 2**63 - 1
 MAX_COUNTER: Final = 2**53
 """Largest epoch and version: a peer cannot push a host's own counter to where it would end."""
-MAX_PAGE_BYTES: Final = 64 * 1024
-"""One page of a stream sync, and one summary."""
+MAX_PAGE_BYTES: Final = 60 * 1024
+"""One page of a stream sync, and one summary: with framing and seal it stays below 64 KiB."""
 MAX_PAGES: Final = 64
 """Pages sent in one stream sync; what is left over follows with the next."""
 MAX_QUEUED: Final = 4096
