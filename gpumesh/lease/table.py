@@ -61,7 +61,8 @@ class LeaseTable:
 
     def __init__(self, config: LeaseConfig) -> None:
         self._config = config
-        self._stall_s = config.failures * config.heartbeat_s
+        # One more than the silence allowed: contacts are looked at once a heartbeat, so each may be that old.
+        self._stall_s = (config.failures + 1) * config.heartbeat_s
         self._leases: dict[str, _Lease] = {}
         self._awake_at: float | None = None
         self.brake = Brake(window_s=config.ttl_s, hold_s=config.ttl_s + config.cooldown_s)
@@ -73,7 +74,7 @@ class LeaseTable:
     def handle_contact(self, host_id: str, epoch: int, beat: int, now: float) -> None:
         """Note that the host was in direct contact, at a time when its newest beat was ``beat``."""
         lease = self._lease(host_id, epoch, beat, now)
-        if beat > lease.beat:
+        if beat > lease.beat or lease.contacted_at is None:
             lease.beat, lease.rose_at, lease.stalled_at = beat, now, None
         elif lease.contacted_at is not None and now - lease.rose_at > self._stall_s:
             lease.stalled_at = lease.stalled_at if lease.stalled_at is not None else lease.rose_at

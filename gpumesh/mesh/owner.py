@@ -43,6 +43,7 @@ class Owner:
         self._gpu_names: set[str] = set()
         self._condition: HostState | None = None
         self._listening_at = now
+        self._lease_word: LeaseWord | None = None
         self._is_isolated = False
         self._has_seeds = False
         self._has_met = False
@@ -158,6 +159,9 @@ class Owner:
 
     def _publish_lease(self) -> None:
         word = LeaseWord(self._phase.phase, self._is_isolated, self._phase.reason)
+        if word == self._lease_word:
+            return
+        self._lease_word = word
         self._publish(entries.LEASE, entries.encode_lease(word))
 
     def _publish(self, name: str, value: Plain) -> None:

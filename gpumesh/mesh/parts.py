@@ -45,7 +45,7 @@ class Parts:
         self._gpus: dict[str, Gpu] = {}
 
     def read(self, records: Records, host_id: str, name: str, counters: Counter[str]) -> None:
-        """Take in an entry as it stands in the records now; an absurd one counts as absent, and is counted."""
+        """Take in an entry as it stands in the records now; an absurd one is absent, and counted."""
         entry = records.entries(host_id).get(name)
         value = entry.value if entry is not None else None
         kind, _, uuid = name.partition("/")
