@@ -1,6 +1,6 @@
-"""When the owner lends the cards: always, while nobody uses them, or within hours. Pure.
+"""When the owner lends the cards: always, while nobody uses them, or within hours.
 
-The time of day comes in as minutes since local midnight and the processes on the cards as names, so every
+:func:`observe` and :func:`lend` are pure; :class:`Sharing` keeps the usage between looks. The time of day comes in as minutes since local midnight and the processes on the cards as names, so every
 case can be tried without a clock or a driver. An operator's cordon or drain outranks what is decided here.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Final, Protocol
 
 from gpumesh.config import SharingConfig
 from gpumesh.errors import ConfigError
@@ -19,6 +20,47 @@ _RANGE: Final = re.compile(r"\s*(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})\s*")
 _HOUR_MINUTES: Final = 60
 DAY_MINUTES: Final = 24 * _HOUR_MINUTES
 _OPERATOR: Final = (Admission.DRAINING, Admission.CORDONED)
+
+
+class Occupant(Protocol):
+    """A process on a card."""
+
+    @property
+    def name(self) -> str | None:
+        """Its program, as a path or a name; None if that cannot be told."""
+        ...
+
+
+class Occupancy(Protocol):
+    """What a look at one card shows of its processes."""
+
+    @property
+    def processes(self) -> Sequence[Occupant] | None:
+        """None where the driver cannot list them."""
+        ...
+
+
+class Card(Protocol):
+    """One card in a look."""
+
+    @property
+    def reading(self) -> Occupancy | None:
+        """None if it could not be read."""
+        ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it cannot be reached at all, hence not be used either."""
+        ...
+
+
+class Seen(Protocol):
+    """One look at all cards: the health layer's probe fits."""
+
+    @property
+    def devices(self) -> Sequence[Card]:
+        """The cards; empty when no driver answered."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +73,21 @@ class Usage:
     """Until a look shows otherwise: unknown is not idle."""
     idle_at: float | None = None
     """When the cards were first seen free; None while they are used."""
+
+
+class Sharing:
+    """The owner's sharing rule over the course of looks. Errors: ConfigError for impossible hours."""
+
+    def __init__(self, config: SharingConfig) -> None:
+        self._config = config
+        self._usage = Usage()
+        if config.mode == "schedule":
+            parse_hours(config.hours)
+
+    def judge(self, seen: Seen, local: datetime, now: float) -> tuple[Admission, str]:
+        """Return what the rule says after a look, at this local time of day, and why."""
+        self._usage = observe(self._usage, _processes(seen), self._config.ignore_processes, now)
+        return lend(self._config, self._usage, local.hour * _HOUR_MINUTES + local.minute, now)
 
 
 def observe(
@@ -94,6 +151,19 @@ def is_within(ranges: Sequence[tuple[int, int]], minute_of_day: int) -> bool:
         if start >= end and (minute_of_day >= start or minute_of_day < end):
             return True
     return False
+
+
+def _processes(seen: Seen) -> list[str | None] | None:
+    """Return the names on all cards that can be reached; None as soon as one of them cannot say."""
+    names: list[str | None] = []
+    cards = [card for card in seen.devices if not card.is_lost]
+    if not cards:
+        return None
+    for card in cards:
+        if card.reading is None or card.reading.processes is None:
+            return None
+        names.extend(process.name for process in card.reading.processes)
+    return names
 
 
 def _lend_idle(config: SharingConfig, usage: Usage, now: float) -> tuple[Admission, str]:

@@ -46,6 +46,9 @@ class Judgement:
 class _Lease:
     epoch: int
     beat: int
+    evidence_at: float
+    """The newest evidence seen in any sighting. Membership counts a member that nobody accuses as evidenced by
+    the fleet's silence about it; once accused, that evidence stands as of when it was last seen to hold."""
     rose_at: float
     """When the beat was last heard to rise, or first heard at all."""
     contacted_at: float | None = None
@@ -117,13 +120,13 @@ class LeaseTable:
             # A new run of the host owes nothing to the old one: its own phase says that it restarted.
             if lease is not None:
                 self.brake.handle_back(host_id)
-            lease = self._leases[host_id] = _Lease(epoch, beat, now)
+            lease = self._leases[host_id] = _Lease(epoch, beat, -math.inf, now)
         return lease
 
     def _judge_life(self, sighting: Sighting, lease: _Lease, now: float) -> Judgement:
         if sighting.reachability in {Reachability.FAILED, Reachability.LEFT}:
             return Judgement(sighting.reachability, sighting.reason)
-        evidence_at = sighting.evidence_at
+        evidence_at = lease.evidence_at = max(lease.evidence_at, sighting.evidence_at)
         if lease.stalled_at is not None:
             evidence_at = min(evidence_at, lease.stalled_at)
         expires_at = evidence_at + self._config.ttl_s
@@ -142,6 +145,8 @@ class LeaseTable:
         if now < forgiven_until:
             reason = "not heard since this host itself had stopped"
             return Judgement(Reachability.SUSPECT, reason, changes_at=forgiven_until)
+        if not math.isfinite(evidence_at):
+            return Judgement(Reachability.FAILED, "never heard, only heard of")
         age_s = now - evidence_at
         return Judgement(Reachability.FAILED, f"its lease expired: no sign of life for {age_s:.0f} s")
 

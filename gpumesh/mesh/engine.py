@@ -160,6 +160,12 @@ class Mesh:
         self._dirty.add(self._host_id)
         self._settle(now)
 
+    def set_facts(self, facts: HostFacts, now: float) -> None:
+        """Take changed facts about this host: new labels after a reload, for one."""
+        self._wake(now)
+        self._owner.set_facts(facts)
+        self._settle(now)
+
     def set_admission(self, admission: Admission, reason: str, now: float) -> None:
         """Take the owner's word about new work: cordon, drain, or what sharing says."""
         self._wake(now)
@@ -235,6 +241,7 @@ class Mesh:
     def queue_sizes(self) -> Mapping[str, int]:
         """Present lengths of tables and queues."""
         sizes = {f"records/{name}": size for name, size in self._records.sizes.items()}
+        sizes.update((f"swim/{name}", size) for name, size in self._swim.queue_sizes.items())
         sizes["events"] = len(self._events)
         sizes["leases"] = len(self._roster.leases)
         sizes["strangers"] = len(self._strangers)
@@ -272,9 +279,13 @@ class Mesh:
         while (event := self._swim.next_event()) is not None:
             self._handle_swim_event(event, now)
         self._owner.handle_time(self._swim.last_heard_at, now)
+        has_news = False
         while (change := self._records.next_change()) is not None:
             self._roster.handle_change(change)
             self._dirty.add(change.host_id)
+            has_news = True
+        if has_news and not self._has_left:
+            self._swim.gossip_soon(now)
         is_due = bool(self._dirty) and now >= self._judged_at + REJUDGE_S
         if is_due or (self._sweep_at is not None and now >= self._sweep_at):
             self._judge(now)

@@ -49,9 +49,7 @@ class Owner:
         self._has_met = False
         self._was_left = False
         self.counters: Counter[str] = Counter()
-        value, num_cut = entries.encode_host(facts)
-        self.counters["labels_cut"] += num_cut
-        self._publish(entries.HOST, value)
+        self.set_facts(facts)
         self._publish(entries.SHARING, entries.encode_sharing(Admission.OPEN, ""))
         self._publish_lease()
 
@@ -102,6 +100,12 @@ class Owner:
             # Just after the limit: silence must have lasted longer than it.
             times.append(self._isolated_at(last_heard_at) + 0.001)
         return min((at for at in times if at is not None), default=None)
+
+    def set_facts(self, facts: HostFacts) -> None:
+        """Publish what this host is; labels beyond the bound of an entry are left out and counted."""
+        value, num_cut = entries.encode_host(facts)
+        self.counters["labels_cut"] += num_cut
+        self._publish(entries.HOST, value)
 
     def set_admission(self, admission: Admission, reason: str) -> None:
         """Publish what the owner says about new work."""

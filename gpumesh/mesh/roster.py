@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ class Roster:
             state=belief.state,
             reason=belief.reason,
             state_since=belief.since,
-            evidence_age_s=0.0 if is_self else max(0.0, now - row.evidence_at),
+            evidence_age_s=0.0 if is_self else _age_s(row.evidence_at, now),
             facts=parts.facts if parts else None,
             admission=standing.admission,
             admission_reason=standing.admission_reason,
@@ -153,6 +154,11 @@ class Roster:
             is_self=is_self,
             transport=row.transport,
         )
+
+
+def _age_s(evidence_at: float, now: float) -> float | None:
+    """Return how old evidence is; None for none at all."""
+    return max(0.0, now - evidence_at) if math.isfinite(evidence_at) else None
 
 
 def _tell_health(belief: _Belief, health: HealthReport, reporter: Reporter) -> None:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 
 from gpumesh.config import SharingConfig
 from gpumesh.errors import ConfigError
-from gpumesh.lease.sharing import Usage, is_within, lend, observe, outrank, parse_hours
+from gpumesh.health.devices import DeviceState, Probe, Process, Reading
+from gpumesh.lease.sharing import Sharing, Usage, is_within, lend, observe, outrank, parse_hours
 from gpumesh.model import Admission
 
 IDLE = SharingConfig(mode="idle", idle_after_s=900.0)
@@ -85,3 +88,46 @@ def test_operator_outranks_sharing() -> None:
     assert outrank(Admission.DRAINING, "upgrade", *lent) == (Admission.DRAINING, "upgrade")
     assert outrank(Admission.CORDONED, "upgrade", *lent) == (Admission.CORDONED, "upgrade")
     assert outrank(Admission.OPEN, "", *lent) == lent
+
+
+def seen(*processes: list[str | None] | None, is_lost: bool = False) -> Probe:
+    devices = tuple(
+        DeviceState(
+            index,
+            None,
+            None
+            if names is None
+            else Reading(processes=tuple(Process(1, "graphics", None, name) for name in names)),
+            is_lost=is_lost,
+        )
+        for index, names in enumerate(processes)
+    )
+    return Probe(None, devices)
+
+
+def test_sharing_follows_the_looks_at_the_cards() -> None:
+    sharing = Sharing(IDLE)
+    noon = datetime(2026, 5, 1, 12, 0, tzinfo=timezone.utc)
+    assert sharing.judge(seen(["Xorg"]), noon, 0.0)[0] is Admission.OCCUPIED
+    assert sharing.judge(seen([], []), noon, 10.0)[0] is Admission.OCCUPIED
+    assert sharing.judge(seen([], []), noon, 910.0) == (Admission.OPEN, "")
+    assert sharing.judge(seen([], None), noon, 920.0)[0] is Admission.OCCUPIED, "one card cannot say"
+
+
+def test_lost_card_alone_does_not_count_as_used() -> None:
+    sharing = Sharing(SharingConfig(mode="idle", idle_after_s=0.0))
+    noon = datetime(2026, 5, 1, 12, 0, tzinfo=timezone.utc)
+    both = Probe(None, (*seen([]).devices, *seen(None, is_lost=True).devices))
+    assert sharing.judge(both, noon, 0.0) == (Admission.OPEN, "")
+
+
+def test_schedule_reads_the_local_clock() -> None:
+    sharing = Sharing(SharingConfig(mode="schedule", hours="22:00-07:00"))
+    zone = timezone(timedelta(hours=9))
+    assert sharing.judge(seen([]), datetime(2026, 5, 1, 23, 30, tzinfo=zone), 0.0)[0] is Admission.OPEN
+    assert sharing.judge(seen([]), datetime(2026, 5, 1, 12, 0, tzinfo=zone), 0.0)[0] is Admission.OFF_HOURS
+
+
+def test_impossible_hours_are_refused_when_the_rule_is_made() -> None:
+    with pytest.raises(ConfigError, match=r"sharing\.hours"):
+        Sharing(SharingConfig(mode="schedule", hours="25:00-26:00"))

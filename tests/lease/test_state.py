@@ -89,7 +89,11 @@ def test_operators_words_are_the_reason() -> None:
         (HealthReport(Verdict.HEALTHY), HostState.UNHEALTHY, "no GPU driver"),
         (HealthReport(Verdict.HEALTHY, driver_version="550.1"), HostState.UNHEALTHY, "no GPU"),
         (report(gpu(0, Verdict.UNHEALTHY, "fell off")), HostState.UNHEALTHY, "fell off"),
-        (report(gpu(0, Verdict.UNKNOWN), gpu(1, Verdict.UNHEALTHY)), HostState.UNHEALTHY, "none of its 2 GPUs"),
+        (
+            report(gpu(0, Verdict.UNKNOWN), gpu(1, Verdict.UNHEALTHY)),
+            HostState.UNHEALTHY,
+            "none of its 2 GPUs",
+        ),
         (report(gpu(0), gpu(1, Verdict.UNHEALTHY, "lost")), HostState.DEGRADED, "1 of 2 GPUs not healthy"),
         (report(gpu(0), gpu(1, Verdict.UNKNOWN)), HostState.DEGRADED, "GPU-1: unknown"),
         (report(gpu(0, Verdict.DEGRADED, "hot")), HostState.DEGRADED, "hot"),

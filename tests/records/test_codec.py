@@ -68,7 +68,11 @@ def test_any_bytes_are_decoded_or_refused(decode: Callable[[bytes], object], dat
 
 @given(
     st.recursive(
-        st.none() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.binary(max_size=20) | st.text(max_size=9),
+        st.none()
+        | st.integers(-(2**63), 2**64 - 1)
+        | st.floats()
+        | st.binary(max_size=20)
+        | st.text(max_size=9),
         lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
         max_leaves=20,
     )

@@ -37,7 +37,9 @@ PARSERS = [
 
 
 def finding(subject: str = "host", severity: Severity = Severity.WARNING, words: str = "too hot") -> Finding:
-    return Finding("temperature", subject, severity, words, Action.INSPECT, "clean it", {"celsius": 91}, 1.7e9)
+    return Finding(
+        "temperature", subject, severity, words, Action.INSPECT, "clean it", {"celsius": 91}, 1.7e9
+    )
 
 
 def gpu(**changes: Any) -> Gpu:
@@ -148,15 +150,22 @@ def test_absurd_field_makes_the_entry_unreadable(field: str, absurd: object) -> 
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12) | st.binary(max_size=4),
-        lambda inner: st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(
-                ["name", "labels", "verdict", "findings", "gpus", "memory", "items", "admission", "phase"]
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=12)
+        | st.binary(max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["name", "labels", "verdict", "findings", "gpus", "memory", "items", "admission", "phase"]
+                )
+                | st.text(max_size=4),
+                inner,
+                max_size=6,
             )
-            | st.text(max_size=4),
-            inner,
-            max_size=6,
         ),
         max_leaves=15,
     )

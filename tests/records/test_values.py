@@ -21,7 +21,9 @@ SCALARS = (
 )
 PLAIN = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -82,6 +84,8 @@ def test_entry_names_in_use_are_accepted(name: str) -> None:
     assert is_entry_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "Host", "gpu/", "gpu/../x/y", "a/b/c", "gpu/" + "x" * 200, "x\n", None, 7])
+@pytest.mark.parametrize(
+    "name", ["", "Host", "gpu/", "gpu/../x/y", "a/b/c", "gpu/" + "x" * 200, "x\n", None, 7]
+)
 def test_other_names_are_refused(name: object) -> None:
     assert not is_entry_name(name)
