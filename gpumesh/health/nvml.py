@@ -81,7 +81,7 @@ class NvmlDriver:
         except nvml.NVMLError as error:
             raise nvml_errors.of_driver(error.value, "nvmlInit", self._root) from error
         self._nvml = nvml
-        self._known, self._last, self._num_devices = {}, {}, None
+        self._known = {}
         return DriverInfo(
             driver_version=self._ask_driver("nvmlSystemGetDriverVersion", as_text),
             library_version=self._ask_driver("nvmlSystemGetNVMLVersion", as_text),
@@ -103,9 +103,10 @@ class NvmlDriver:
             num_devices = int(self._nvml.nvmlDeviceGetCount())
         except self._nvml.NVMLError as error:
             raise nvml_errors.of_driver(error.value, "nvmlDeviceGetCount", self._root) from error
-        if num_devices != self._num_devices:
+        if self._num_devices not in {None, num_devices}:
             # Indices may mean other cards now: one without a handle can no longer be named by its index.
-            self._last, self._num_devices = {}, num_devices
+            self._last = {}
+        self._num_devices = num_devices
         return num_devices
 
     def probe_device(self, index: int) -> DeviceState:
