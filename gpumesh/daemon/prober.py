@@ -43,6 +43,7 @@ class _Round:
     error: str = ""
     error_code: int | None = None
     duration_s: float = 0.0
+    is_begun: bool = False
     is_done: bool = False
     is_last: bool = False
     """The child ends after this answer."""
@@ -91,6 +92,9 @@ class Prober:
         self._lock = asyncio.Lock()
         self._child: ProberProcess | None = None
         self._ready = asyncio.Event()
+        self._has_answered = False
+        """This child has answered a round in full."""
+        self._is_restart_due = False
         self._round: _Round | None = None
         self._number = 0
         self._hung_since: float | None = None
@@ -112,20 +116,24 @@ class Prober:
         Answers within the deadline; where a child has to be started first, up to 10 s later.
         """
         async with self._lock:
-            if self._is_stuck():
-                told = await self._glance()
-                if told is not None:
-                    return told
-            if self._child is None:
-                if time.monotonic() < self._next_start_at:
-                    return self._failed_earlier()
-                self._ready = asyncio.Event()
-                try:
-                    self._start()
-                except OSError as error:
-                    reason = f"the prober cannot be started: {error.strerror}"
-                    return self._fail(Probe(driver=None, error=reason), MAX_BACKOFF_S)
-            return await self._look()
+            told = await self._probe()
+            # A child that ended between two looks is replaced at once: of the cards that tells nothing.
+            return await self._probe() if self._is_restart_due else told
+
+    async def _probe(self) -> Probe:
+        if self._is_stuck():
+            told = await self._glance()
+            if told is not None:
+                return told
+        if self._child is None:
+            if time.monotonic() < self._next_start_at:
+                return self._hung_too(self._failure)
+            try:
+                self._start()
+            except OSError as error:
+                reason = f"the prober cannot be started: {error.strerror}"
+                return self._fail(Probe(driver=None, error=reason), MAX_BACKOFF_S)
+        return await self._look()
 
     async def close(self) -> None:
         """Let go of the driver: ask, wait, SIGTERM, wait; a child stuck in the kernel is left, never killed.
@@ -143,6 +151,7 @@ class Prober:
             child.release()
 
     def _start(self) -> None:
+        self._ready, self._has_answered, self._is_restart_due = asyncio.Event(), False, False
         self._terminated_at, self._is_killed, self._round = None, False, None
         self._child = ProberProcess(self._backend, on_frame=self._handle_frame, on_end=self._handle_end)
 
@@ -174,13 +183,7 @@ class Prober:
             if current.is_done and not current.is_last:
                 return None
         if child.is_ended:
-            was_idle = current is None or (current.is_done and not current.is_last)
-            told = await self._bury(_GLANCE_S)
-            if was_idle and self._child is None and self._backoff_s == FIRST_BACKOFF_S:
-                # Ended between two looks, for the first time: a new one can answer at once.
-                self._next_start_at = 0.0
-                return None
-            return told
+            return await self._bury(_GLANCE_S)
         self._escalate(child)
         return self._hung()
 
@@ -213,9 +216,12 @@ class Prober:
         if current is not None and current.is_last:
             return self._fail(current.probe(), self._interval_s)
         where = f" in {call}" if call else ""
-        told = Probe(driver=None) if current is None or current.is_done else current.probe()
-        told = replace(told, error=f"the prober {ending}{where}", call=call)
-        return self._hung_too(self._fail(told, MAX_BACKOFF_S))
+        is_idle = current is None or current.is_done or not current.is_begun
+        told = Probe(driver=None) if current is None or is_idle else current.probe()
+        told = self._fail(replace(told, error=f"the prober {ending}{where}", call=call), MAX_BACKOFF_S)
+        if is_idle and self._has_answered and self._backoff_s == FIRST_BACKOFF_S:
+            self._is_restart_due, self._next_start_at = True, 0.0
+        return self._hung_too(told)
 
     def _fail(self, probe: Probe, longest_s: float) -> Probe:
         """Remember what is told until the next child is started, later each time up to ``longest_s``."""
@@ -223,9 +229,6 @@ class Prober:
         self._next_start_at = time.monotonic() + self._backoff_s
         self._failure = replace(probe, devices=())
         return probe
-
-    def _failed_earlier(self) -> Probe:
-        return self._hung_too(self._failure)
 
     def _hung_too(self, probe: Probe) -> Probe:
         """Return ``probe``; a driver that has not answered since is still said to hang."""
@@ -256,10 +259,12 @@ class Prober:
         current = self._round
         if current is None or contents[0] != current.number:
             return
+        current.is_begun = True
         _apply(current, kind, contents[1:])
         if current.is_done:
             current.duration_s = time.monotonic() - current.started_at
             self._hung_since = None
+            self._has_answered = not current.is_last
             current.over.set()
 
     def _handle_end(self) -> None:
