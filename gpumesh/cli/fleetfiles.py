@@ -85,6 +85,11 @@ def join_fleet(path: Path, joining: token.Token, *, force: bool) -> Config:
     return _write_config(path, changes)
 
 
+def set_name(path: Path, name: str) -> Config:
+    """Set this host's name for people."""
+    return _write_config(path, {("host", "name"): name})
+
+
 def read_or_none(path: Path) -> tuple[str, ...] | None:
     """Return the keys in the file, or None where it holds none."""
     try:

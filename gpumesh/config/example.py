@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from dataclasses import fields
 from typing import Any, Final
@@ -32,3 +33,7 @@ def render() -> str:
             parts.append(textwrap.fill(setting.doc, _WIDTH, initial_indent="# ", subsequent_indent="# "))
             parts.append(f"#{key} = {setting.shown}\n")
     return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

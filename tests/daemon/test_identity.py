@@ -23,6 +23,15 @@ def test_the_host_id_is_kept_and_the_epoch_grows_with_each_start(tmp_path: Path)
     assert [run.is_first_run for run in runs] == [True, False, False]
 
 
+def test_a_host_that_ran_alone_before_is_new_to_the_fleet_it_joins(tmp_path: Path) -> None:
+    first = [
+        claim_identity(StateDirectory(tmp_path), HARDWARE, name="h", boot_id="b", fleet=fleet)
+        for fleet in ("", "cafe", "cafe", "other")
+    ]
+    assert [taken.identity.is_first_run for taken in first] == [True, True, False, True]
+    assert [taken.identity.epoch for taken in first] == [1, 2, 3, 4]
+
+
 def test_forty_machines_from_one_image_are_forty_hosts(tmp_path: Path) -> None:
     claim(tmp_path)
     image = (tmp_path / "identity.json").read_bytes()
@@ -39,8 +48,13 @@ def test_forty_machines_from_one_image_are_forty_hosts(tmp_path: Path) -> None:
 
 
 def test_a_diskless_machine_gets_the_same_id_at_each_boot(tmp_path: Path) -> None:
-    first, second = claim(tmp_path / "boot1"), claim(tmp_path / "boot2")
-    assert first.identity.host_id == second.identity.host_id
+    first = claim(tmp_path / "state")
+    (tmp_path / "state/identity.json").unlink()
+    assert claim(tmp_path / "state").identity.host_id == first.identity.host_id
+
+
+def test_two_state_directories_on_one_machine_are_two_hosts(tmp_path: Path) -> None:
+    assert claim(tmp_path / "a").identity.host_id != claim(tmp_path / "b").identity.host_id
 
 
 @pytest.mark.parametrize(

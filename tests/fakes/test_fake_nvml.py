@@ -29,6 +29,7 @@ def test_readings_are_those_of_the_profile(
     assert client.value("n.nvmlDeviceGetClockInfo(h, 2)") == int(expected["clock_memory_mhz"])
     assert client.value("n.nvmlDeviceGetMaxClockInfo(h, 1)") == int(expected["clock_sm_max_mhz"])
     assert client.value("n.nvmlDeviceGetPerformanceState(h)") == int(expected["performance_state"])
+    assert client.value("n.nvmlDeviceGetPowerState(h)") == int(expected["performance_state"])
     assert client.value("n.nvmlDeviceGetUtilizationRates(h).gpu") == int(expected["utilization_gpu_percent"])
     assert client.value("n.nvmlDeviceGetCurrPcieLinkGeneration(h)") == int(expected["pcie_generation"])
     assert client.value("n.nvmlDeviceGetPciInfo(h).busId") == expected["pci_bus_id"]

@@ -150,10 +150,12 @@ def test_a_hung_call_returns_when_the_fault_is_cleared(client: DriverClient, dri
     assert client.finish() == {"value": 51}
 
 
-@pytest.mark.parametrize("call", ["nvmlInitWithFlags", "*"])
-def test_a_hung_initialisation_ends_with_sigterm(client: DriverClient, driver: FakeDriver, call: str) -> None:
+@pytest.mark.parametrize("hang", [FakeDriver.hang_init, lambda driver: driver.hang("*")], ids=["init", "all"])
+def test_a_hung_initialisation_ends_with_sigterm(
+    client: DriverClient, driver: FakeDriver, hang: Callable[[FakeDriver], None]
+) -> None:
     driver.add_gpu()
-    driver.hang(call)
+    hang(driver)
     client.begin("n.nvmlInit()")
     assert not client.has_answer(0.5)
     client.process.terminate()

@@ -23,15 +23,26 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type
     return read_u32(__func__, device, KEY_AT(keys, type), clock);
 }
 
-nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t *pState)
+static nvmlReturn_t performance_state(const char *call, nvmlDevice_t device, nvmlPstates_t *state)
 {
     unsigned int number;
-    if (pState == NULL)
+    if (state == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t result = read_u32(__func__, device, "performance_state", &number);
+    nvmlReturn_t result = read_u32(call, device, "performance_state", &number);
     if (result == NVML_SUCCESS)
-        *pState = (nvmlPstates_t)number;
+        *state = (nvmlPstates_t)number;
     return result;
+}
+
+nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t *pState)
+{
+    return performance_state(__func__, device, pState);
+}
+
+/* The older name of the same. */
+nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, nvmlPstates_t *pState)
+{
+    return performance_state(__func__, device, pState);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *clocksEventReasons)

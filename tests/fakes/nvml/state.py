@@ -195,6 +195,10 @@ class FakeDriver:
         """Have the initialisation return the code."""
         self.fault(f"init = {code}")
 
+    def hang_init(self, *, hard: bool = False) -> None:
+        """Have the initialisation not return until the fault is cleared, as :meth:`hang` does."""
+        self.fault("init hang_hard" if hard else "init hang")
+
     def fail_handle(self, slot: int, code: int) -> None:
         """Have the card fail where its handle is asked for, though it is counted."""
         self.fault(f"gpu {slot} handle = {code}")
