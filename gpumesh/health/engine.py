@@ -13,7 +13,7 @@ from gpumesh.config import Config
 from gpumesh.health import baseline as baselines
 from gpumesh.health.checks import CHECKS
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
-from gpumesh.health.hostprobe import HostProbe, pci_address
+from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory, KnownCard
 from gpumesh.health.occupancy import FreeMemory, is_busy
 from gpumesh.health.rules import HOST, Card, CardCheck, HostCheck, Look, Scope, subject_of
@@ -73,8 +73,13 @@ class Health:
         self._inventory = stock.inventory
         self._take_versions(probe)
         baseline = self._hold_to_baseline(host)
-        look = Look(probe, host, stock, _bus(probe, host), baseline, self._config, now, unix)
-        cards = [self._card(state, uuid, now) for uuid, state in stock.seen.items()]
+        look = Look(probe, host, stock, _bus(probe), baseline, self._config, now, unix)
+        # A card that a hung driver did not get to has refused nothing.
+        cards = [
+            self._card(state, uuid, now)
+            for uuid, state in stock.seen.items()
+            if state.reading is not None or not probe.is_hung
+        ]
         self._run_host_checks(look)
         self._run_card_checks(cards, now, unix)
         known = {HOST} | {subject_of(card.uuid) for card in self._inventory.cards}
@@ -160,10 +165,8 @@ def _everything(_subject: str) -> bool:
     return True
 
 
-def _bus(probe: Probe, host: HostProbe) -> frozenset[str] | None:
-    """Return what is on the PCI bus, from whoever could read it."""
-    listed = probe.pci_addresses if probe.pci_addresses is not None else host.pci_addresses
-    return None if listed is None else frozenset(pci_address(address) for address in listed)
+def _bus(probe: Probe) -> frozenset[str] | None:
+    return None if probe.pci_addresses is None else frozenset(probe.pci_addresses)
 
 
 def _info(known: KnownCard | None, uuid: str, index: int) -> DeviceInfo:

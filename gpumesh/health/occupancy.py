@@ -18,7 +18,7 @@ DESKTOP: Final = frozenset(
         "weston", "xfwm4",
     }
 )  # fmt: skip
-"""Display servers and compositors: the driver lists some as compute too (4080S capture: kwin_wayland, C+G)."""
+"""Display servers and compositors: the driver lists some as compute too (kwin_wayland as C+G on a 4080S)."""
 
 
 def is_busy(processes: Iterable[Process] | None, ignored: Iterable[str] = ()) -> bool | None:

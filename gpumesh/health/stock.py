@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe
-from gpumesh.health.hostprobe import pci_address
 from gpumesh.health.inventory import MAX_CARDS, MAX_TEXT, Inventory, KnownCard, is_uuid
 
 
@@ -57,7 +56,7 @@ def take_stock(inventory: Inventory, probe: Probe, *, expected: int, unix: float
     moved = {
         uuid: known[uuid].pci_bus_id
         for uuid, state in named.items()
-        if uuid in known and state.info and pci_address(state.info.pci_bus_id) != known[uuid].pci_bus_id
+        if uuid in known and state.info and state.info.pci_bus_id != known[uuid].pci_bus_id
     }
     replaced: dict[str, KnownCard] = {}
     if is_complete:
@@ -128,7 +127,7 @@ def _replaced(
     found: dict[str, KnownCard] = {}
     for uuid in added:
         info = named[uuid].info
-        old = by_address.get(pci_address(info.pci_bus_id)) if info else None
+        old = by_address.get(info.pci_bus_id) if info else None
         if old is not None:
             found[uuid] = old
     return found
@@ -145,7 +144,7 @@ def _card(info: DeviceInfo, known: KnownCard | None, unix: float) -> KnownCard:
     card = KnownCard(
         uuid=info.uuid,
         model=info.name[:MAX_TEXT],
-        pci_bus_id=pci_address(info.pci_bus_id)[:MAX_TEXT],
+        pci_bus_id=info.pci_bus_id[:MAX_TEXT],
         index=info.index,
         memory_bytes=info.memory_total_bytes,
         capability=info.capability,

@@ -44,19 +44,37 @@ UNREAD = Rule(
 )
 
 
+PARTIAL = Rule(
+    NAME,
+    "partial",
+    "the card was read, but some call on it failed, for 15 s",
+    Severity.WARNING,
+    Action.INSPECT,
+    "own judgement: not supported is absent, any other refusal is a sign",
+    advice="look for the card's PCI address in the kernel's log",
+    stand_s=15.0,
+    clear_s=60.0,
+)
+
+
 def see(card: Card) -> Iterator[Symptom]:
-    """Say why this card could not be read."""
-    state = card.state
+    """Say why this card could not be read, or not wholly."""
+    state, code = card.state, card.state.error_code
     if not state.error and state.reading is not None:
         return
-    rules = {CODE_RESET_REQUIRED: RESET_REQUIRED, CODE_NO_PERMISSION: NO_PERMISSION}
-    rule = rules.get(state.error_code or 0, UNREAD)
+    evidence = {"nvml_code": code}
     said = state.error or "it gave no reading"
-    yield Symptom(rule, card.subject, f"the card cannot be read: {said}", {"nvml_code": state.error_code})
+    if code == CODE_RESET_REQUIRED:
+        yield Symptom(RESET_REQUIRED, card.subject, f"the card must be reset: {said}", evidence)
+    elif state.reading is not None:
+        yield Symptom(PARTIAL, card.subject, f"the card answers in part: {said}", evidence)
+    else:
+        rule = NO_PERMISSION if code == CODE_NO_PERMISSION else UNREAD
+        yield Symptom(rule, card.subject, f"the card cannot be read: {said}", evidence)
 
 
 def _start(_config: Config) -> SeeCard:
     return see
 
 
-CHECK = CardCheck(NAME, __doc__, (RESET_REQUIRED, NO_PERMISSION, UNREAD), _start, Scope.CARD)
+CHECK = CardCheck(NAME, __doc__, (RESET_REQUIRED, NO_PERMISSION, UNREAD, PARTIAL), _start, Scope.CARD)

@@ -146,21 +146,12 @@ def _absent(look: Look) -> Symptom:
     if code == CODE_NOT_LOADED:
         return Symptom(NOT_LOADED, HOST, "the NVIDIA kernel module is not loaded (NVML 9)", evidence)
     if code == CODE_MISMATCH:
-        return _mismatch(look)
+        said = look.probe.error or "the loaded kernel module and the installed library differ"
+        return Symptom(MISMATCH, HOST, f"the driver was upgraded while it ran: {said}", evidence)
     if code == CODE_NO_PERMISSION:
         return Symptom(NO_PERMISSION, HOST, "the NVIDIA driver refuses this user (NVML 4)", evidence)
     said = look.probe.error or "no words were given"
     return Symptom(FAILING, HOST, f"the driver cannot be asked: {said}", evidence)
-
-
-def _mismatch(look: Look) -> Symptom:
-    module, library = look.host.module_version, look.host.library_version
-    reason = (
-        f"the loaded kernel module is {module or 'of unknown version'}, the installed library is "
-        f"{library or 'of another'} (NVML 18): the driver was upgraded while it ran"
-    )
-    evidence = {"nvml_code": CODE_MISMATCH, "module_version": module, "library_version": library}
-    return Symptom(MISMATCH, HOST, reason, evidence)
 
 
 def _start(_config: Config) -> SeeHost:

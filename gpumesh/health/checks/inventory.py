@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from gpumesh.config import Config
-from gpumesh.health.hostprobe import pci_address
 from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom, subject_of
 from gpumesh.model import Action, Severity
 
@@ -91,8 +90,8 @@ UNDRIVEN = Rule(
     Severity.WARNING,
     Action.INSPECT,
     "NVSentinel#684; 30 s because a driver takes its cards one after the other",
-    advice="look for the address in the kernel's log; a card passed through to a virtual machine, or one "
-    "that the driver no longer supports, stays like this",
+    advice="look for the address in the kernel's log; a card that this driver "
+    "does not support, or no longer, stays like this",
     stand_s=30.0,
 )
 UNREADABLE = Rule(
@@ -133,7 +132,7 @@ def _lost(look: Look) -> Iterator[Symptom]:
         if card is None:
             continue
         said = f"the driver says: {words}" if words else "the driver no longer lists it"
-        is_on_bus = None if look.pci_addresses is None else pci_address(card.pci_bus_id) in look.pci_addresses
+        is_on_bus = None if look.pci_addresses is None else card.pci_bus_id in look.pci_addresses
         where = {None: "", True: "; it is still on the PCI bus", False: "; it is gone from the PCI bus"}[
             is_on_bus
         ]
@@ -191,9 +190,9 @@ def _counted(look: Look) -> Iterator[Symptom]:
 def _on_the_bus(look: Look) -> Iterator[Symptom]:
     if look.pci_addresses is None:
         return
-    driven = {pci_address(state.info.pci_bus_id) for state in look.probe.devices if state.info is not None}
+    driven = {state.info.pci_bus_id for state in look.probe.devices if state.info is not None}
     # A lost card is told by itself; its host is not to blame for the same absence twice.
-    known = {pci_address(card.pci_bus_id) for card in look.stock.inventory.cards}
+    known = {card.pci_bus_id for card in look.stock.inventory.cards}
     for address in sorted(look.pci_addresses - driven - known):
         reason = f"the PCI bus has an NVIDIA GPU at {address} that the driver does not list"
         yield Symptom(UNDRIVEN, HOST, reason, {"pci_bus_id": address}, item=address)
