@@ -14,7 +14,6 @@ from typing import Final
 from gpumesh.health.hostprobe import HostProbe, parse_os_release, parse_toolkit_version
 
 DEADLINE_S: Final = 3.0
-_GRACE_S: Final = 0.2
 RETRY_S: Final = 600.0
 """A toolkit that did not answer is asked again after this time, not with every look."""
 MAX_BYTES: Final = 64 * 1024
@@ -76,8 +75,11 @@ class HostProber:
         return None
 
     async def _ask_toolkit(self, path: str) -> str:
+        """Return what the toolkit prints, or nothing if it does not end in time."""
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
+            transport, listener = await loop.subprocess_exec(
+                _Listener,
                 path,
                 "--version",
                 stdin=asyncio.subprocess.DEVNULL,
@@ -88,32 +90,36 @@ class HostProber:
         except OSError:
             return ""
         try:
-            return await asyncio.wait_for(_output(process), self._deadline_s)
+            await asyncio.wait_for(listener.said.wait(), self._deadline_s)
         except asyncio.TimeoutError:
             return ""
         finally:
-            await _end(process, self._deadline_s)
+            # Closing kills what still runs: --version touches no card, so that nothing is wedged.
+            transport.close()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(listener.ended.wait(), self._deadline_s)
+        return listener.output.decode(errors="replace")
 
 
-async def _output(process: asyncio.subprocess.Process) -> str:
-    """Return what a process prints until it ends, at most :data:`MAX_BYTES` of it."""
-    assert process.stdout is not None
-    output = b""
-    while len(output) < MAX_BYTES and (chunk := await process.stdout.read(MAX_BYTES)):
-        output += chunk
-    return output[:MAX_BYTES].decode(errors="replace")
+class _Listener(asyncio.SubprocessProtocol):
+    """Collects the first :data:`MAX_BYTES` that a process prints."""
 
+    def __init__(self) -> None:
+        self.output = b""
+        self.said = asyncio.Event()
+        """Set when all is printed, or more than is wanted."""
+        self.ended = asyncio.Event()
 
-async def _end(process: asyncio.subprocess.Process, deadline_s: float) -> None:
-    """Reap a process; one that is still there is killed: ``--version`` touches no card, so nothing is wedged."""
-    if process.returncode is None:
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), _GRACE_S)
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), deadline_s)
+    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002
+        self.output = (self.output + data)[:MAX_BYTES]
+        if len(self.output) == MAX_BYTES:
+            self.said.set()
+
+    def process_exited(self) -> None:
+        self.ended.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self.said.set()
 
 
 def _text(path: Path) -> str | None:

@@ -30,20 +30,19 @@ class _Course:
     """How one symptom has gone so far."""
 
     rule: Rule
-    seen_from_at: float
-    seen_at: float
+    judged_at: float
+    seen_s: float = 0.0
     finding: Finding | None = None
     worded_at: float = 0.0
-    clean_from_at: float = 0.0
-    clean_at: float = 0.0
+    clean_s: float = 0.0
     num_clean: int = 0
 
 
 class Standing:
     """The findings that stand, by subject.
 
-    ``max_gap_s``: after a longer pause without a look (suspend, hung driver) time in between counts for
-    nothing: neither as seen nor as clean.
+    ``max_gap_s``: of a longer pause between two looks (suspend, hung driver) only this much counts, as seen
+    or as clean: what happened in between nobody knows.
     """
 
     def __init__(self, max_gap_s: float) -> None:
@@ -85,12 +84,11 @@ class Standing:
     def _see(self, key: _Key, symptom: Symptom, now: float, unix: float) -> None:
         course = self._courses.get(key)
         if course is None:
-            course = self._courses[key] = _Course(symptom.rule, seen_from_at=now, seen_at=now)
-        elif course.finding is None and now - course.seen_at > self._max_gap_s:
-            course.seen_from_at = now
-        course.rule, course.seen_at, course.num_clean = symptom.rule, now, 0
+            course = self._courses[key] = _Course(symptom.rule, judged_at=now)
+        course.seen_s += self._passed(course, now)
+        course.rule, course.num_clean, course.clean_s = symptom.rule, 0, 0.0
         if course.finding is None:
-            if now - course.seen_from_at >= symptom.rule.stand_s:
+            if course.seen_s >= symptom.rule.stand_s:
                 course.finding, course.worded_at = _finding(symptom, unix), now
         elif now - course.worded_at >= REWORD_S:
             course.finding, course.worded_at = _finding(symptom, course.finding.since), now
@@ -98,11 +96,17 @@ class Standing:
     def _is_over(self, course: _Course, now: float) -> bool:
         if course.finding is None:
             return True
-        if course.num_clean == 0 or now - course.clean_at > self._max_gap_s:
-            course.clean_from_at, course.num_clean = now, 0
-        course.clean_at = now
+        passed_s = self._passed(course, now)
+        if course.num_clean > 0:
+            course.clean_s += passed_s
         course.num_clean += 1
-        return course.num_clean >= CLEAN_LOOKS and now - course.clean_from_at >= course.rule.clear_s
+        return course.num_clean >= CLEAN_LOOKS and course.clean_s >= course.rule.clear_s
+
+    def _passed(self, course: _Course, now: float) -> float:
+        """Return the time since the last look that judged this symptom, as far as it counts."""
+        passed_s = min(max(0.0, now - course.judged_at), self._max_gap_s)
+        course.judged_at = now
+        return passed_s
 
 
 def verdict_of(findings: Iterable[Finding], *, is_known: bool) -> Verdict:
