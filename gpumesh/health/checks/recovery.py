@@ -1,4 +1,4 @@
-"""What the driver itself says must be done to recover this card (NVML field 230, driver 565 and later)."""
+"""What the driver itself says must be done to recover this card (NVML field 230, newer drivers)."""
 
 from __future__ import annotations
 
