@@ -47,7 +47,9 @@ def _check(check: Check) -> str:
     rows = [_row(rule) for rule in check.rules]
     advice = [f"- `{rule.code}`: {rule.advice}." for rule in check.rules if rule.advice]
     told = ["", "What to do:", "", *advice] if advice else []
-    return "\n".join([f"## `{check.name}`", "", check.about.strip().replace("``", "`"), "", head, *rows, *told, ""])
+    return "\n".join(
+        [f"## `{check.name}`", "", check.about.strip().replace("``", "`"), "", head, *rows, *told, ""]
+    )
 
 
 def _row(rule: Rule) -> str:

@@ -64,6 +64,14 @@ class Health:
         """The latest report; before the first probe everything is unknown."""
         return self._report
 
+    def reconfigure(self, config: Config) -> None:
+        """Take up changed expectations, sharing and baseline; what stands, stands.
+
+        Errors: ConfigError for a wrong baseline file; nothing has changed then.
+        """
+        self._baseline = baselines.load(config.baseline)
+        self._config = config
+
     def handle_probe(self, probe: Probe, host: HostProbe, now: float, unix: float) -> HealthReport:
         """Take one look into account and return what is now concluded.
 

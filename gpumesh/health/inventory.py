@@ -6,15 +6,13 @@ told.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 MAX_CARDS: Final = 64
 """Cards remembered; no known host holds more, and a hostile or broken driver cannot grow the table."""
-MAX_BYTES: Final = 256 * 1024
 _VERSION: Final = 1
 MAX_TEXT: Final = 128
 _MAX_MEMORY: Final = 1 << 50
@@ -63,28 +61,25 @@ class Inventory:
         """Return the inventory after the operator took this card out for good."""
         return replace(self, cards=tuple(card for card in self.cards if card.uuid != uuid))
 
-    def to_json(self) -> str:
-        """Return the text to keep on disk."""
-        document = {"version": _VERSION, "cards": [asdict(card) for card in self.cards]}
-        return json.dumps(document, indent=1, sort_keys=True) + "\n"
+    def to_json(self) -> dict[str, Any]:
+        """Return the document to keep on disk, of JSON's own types."""
+        return {"version": _VERSION, "cards": [asdict(card) for card in self.cards]}
 
     @classmethod
-    def from_json(cls, text: str) -> Inventory:
-        """Return the inventory kept in ``text``; never raises.
+    def from_json(cls, document: Any) -> Inventory:
+        """Return the inventory kept as ``document``; never raises.
 
         Anything that is not a whole, valid inventory gives an empty one whose ``problem`` says why: half a
         memory would call present cards new and missing cards unknown.
         """
         try:
-            if len(text) > MAX_BYTES:
-                raise _DamageError(f"larger than {MAX_BYTES} bytes")
-            return cls(cards=_read_document(json.loads(text)))
-        except (ValueError, RecursionError) as error:
-            return cls(problem=f"{type(error).__name__}: {error}" if not str(error) else str(error))
+            return cls(cards=_read_document(document))
+        except _DamageError as error:
+            return cls(problem=str(error))
 
 
 def _read_document(document: Any) -> tuple[KnownCard, ...]:
-    if not isinstance(document, dict) or not isinstance(document.get("cards"), list):
+    if not isinstance(document, Mapping) or not isinstance(document.get("cards"), list):
         raise _DamageError("holds no list of cards")
     if document.get("version") != _VERSION:
         raise _DamageError(f"version {document.get('version')!r} instead of {_VERSION}")
@@ -97,7 +92,7 @@ def _read_document(document: Any) -> tuple[KnownCard, ...]:
 
 
 def _read_card(entry: Any, number: int) -> KnownCard:
-    if not isinstance(entry, dict):
+    if not isinstance(entry, Mapping):
         raise _DamageError(f"card {number} is not a table")
 
     def text(key: str, *, is_optional: bool = False) -> Any:

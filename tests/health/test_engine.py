@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
-from gpumesh.config import Config, GpuConfig, SharingConfig
+import pytest
+
+from gpumesh.config import BaselineConfig, Config, GpuConfig, SharingConfig
+from gpumesh.errors import ConfigError
 from gpumesh.health.inventory import Inventory
 from gpumesh.model import Action, Severity, Verdict
 from tests.health.builders import (
@@ -235,7 +240,7 @@ def test_the_inventory_is_the_same_object_until_something_changes() -> None:
 def test_a_restart_with_the_kept_inventory_still_misses_the_lost_card() -> None:
     course = Course()
     course.look(answered([geforce(0), geforce(1)]))
-    kept = Inventory.from_json(course.health.inventory.to_json())
+    kept = Inventory.from_json(json.loads(json.dumps(course.health.inventory.to_json())))
     report = Course(inventory=kept).look(answered([geforce(0)]))
     assert [gpu.verdict for gpu in report.gpus] == [Verdict.HEALTHY, Verdict.UNHEALTHY]
 
@@ -246,6 +251,18 @@ def test_the_driver_check_reports_another_driver_after_an_upgrade() -> None:
     newer = replace(DRIVER, driver_version="550.90.07", cuda_version="12.4")
     report = course.look(answered([geforce(0)], driver=newer))
     assert (report.driver_version, report.cuda_version) == ("550.90.07", "12.4")
+
+
+def test_a_changed_configuration_is_taken_up_without_forgetting(tmp_path: Path) -> None:
+    course = Course()
+    course.look(answered([geforce(0), geforce(1)]))
+    assert course.look(answered([geforce(0)])).gpus[1].verdict is Verdict.UNHEALTHY
+    wrong = Config(baseline=BaselineConfig(file=str(tmp_path / "none.toml")), gpu=GpuConfig(expected=1))
+    with pytest.raises(ConfigError):
+        course.health.reconfigure(wrong)
+    assert len(course.look(answered([geforce(0)])).gpus) == 2
+    course.health.reconfigure(Config(gpu=GpuConfig(expected=1)))
+    assert len(course.look(answered([geforce(0)])).gpus) == 1
 
 
 def test_a_lost_card_that_is_taken_out_on_purpose_is_forgotten_by_gpu_expected() -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumesh.health.inventory import MAX_BYTES, MAX_CARDS, Inventory, KnownCard
+from gpumesh.health.inventory import MAX_CARDS, Inventory, KnownCard
 from tests.health.builders import Course, answered, geforce, h100, uuid
 
 
-def stored(**changes: Any) -> str:
+def stored(**changes: Any) -> dict[str, Any]:
     card: dict[str, Any] = {
         "uuid": uuid(0),
         "model": "NVIDIA H100",
@@ -21,25 +21,25 @@ def stored(**changes: Any) -> str:
         "capability": None,
         "first_seen": 1.0,
     }
-    return json.dumps({"version": 1, "cards": [card | changes]})
+    return {"version": 1, "cards": [card | changes]}
 
 
 def test_an_inventory_comes_back_as_it_was_kept() -> None:
     course = Course()
     course.look(answered([geforce(0), h100(1)]))
     kept = course.health.inventory
-    assert Inventory.from_json(kept.to_json()) == kept
+    assert Inventory.from_json(json.loads(json.dumps(kept.to_json()))) == kept
     assert [card.model for card in kept.cards] == ["NVIDIA GeForce RTX 4080 SUPER", "NVIDIA H100 80GB HBM3"]
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("document", "problem"),
     [
-        ("", "Expecting value"),
-        ("[]", "no list of cards"),
-        ('{"cards": [], "version": 2}', "version 2 instead of 1"),
-        ('{"cards": {}, "version": 1}', "no list of cards"),
-        ('{"cards": [7], "version": 1}', "card 0 is not a table"),
+        (None, "no list of cards"),
+        ([], "no list of cards"),
+        ({"cards": [], "version": 2}, "version 2 instead of 1"),
+        ({"cards": {}, "version": 1}, "no list of cards"),
+        ({"cards": [7], "version": 1}, "card 0 is not a table"),
         (stored(uuid="../../etc"), "uuid is not a GPU's UUID"),
         (stored(uuid=None), "uuid"),
         (stored(model=5), "model = '5'"),
@@ -48,27 +48,26 @@ def test_an_inventory_comes_back_as_it_was_kept() -> None:
         (stored(memory_bytes=1e9), "memory_bytes"),
         (stored(capability=["8"]), "capability"),
         (stored(pci_bus_id="0" * 500), "pci_bus_id"),
-        (" " * (MAX_BYTES + 1), "larger than"),
-        ("[" * 100_000, ""),
+        (stored(index=10**400), "index"),
     ],
 )
-def test_a_damaged_file_gives_an_empty_inventory_that_says_why(text: str, problem: str) -> None:
-    inventory = Inventory.from_json(text)
+def test_a_damaged_document_gives_an_empty_inventory_that_says_why(document: object, problem: str) -> None:
+    inventory = Inventory.from_json(document)
     assert inventory.cards == ()
     assert inventory.problem
     assert problem in inventory.problem
 
 
 def test_one_uuid_twice_is_damage() -> None:
-    document = json.loads(stored())
+    document = stored()
     document["cards"] *= 2
-    assert "twice" in Inventory.from_json(json.dumps(document)).problem
+    assert "twice" in Inventory.from_json(document).problem
 
 
 def test_a_card_too_many_is_damage() -> None:
-    document = json.loads(stored())
+    document = stored()
     document["cards"] *= MAX_CARDS + 1
-    assert "more than" in Inventory.from_json(json.dumps(document)).problem
+    assert "more than" in Inventory.from_json(document).problem
 
 
 @pytest.mark.parametrize("first_seen", [float("nan"), float("inf"), -5, True, "yesterday", 1e300])
@@ -87,13 +86,8 @@ _JSON = st.recursive(
 
 @given(_JSON | st.builds(lambda cards: {"version": 1, "cards": cards}, st.lists(_JSON, max_size=3)))
 def test_no_json_makes_it_raise(document: Any) -> None:
-    inventory = Inventory.from_json(json.dumps(document))
+    inventory = Inventory.from_json(document)
     assert inventory.problem or document == {"version": 1, "cards": []}
-
-
-@given(st.text(max_size=200))
-def test_no_text_makes_it_raise(text: str) -> None:
-    assert Inventory.from_json(text).cards == ()
 
 
 def test_the_table_is_bounded() -> None:

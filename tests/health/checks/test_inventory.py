@@ -143,6 +143,6 @@ def test_a_nameless_handle_goes_to_the_absent_card_of_its_index() -> None:
 
 
 def test_a_damaged_inventory_is_told_and_changes_nothing_else() -> None:
-    report = Course(inventory=Inventory.from_json("{not json")).look(answered([geforce(0)]))
+    report = Course(inventory=Inventory.from_json({"cards": None})).look(answered([geforce(0)]))
     assert codes(report) == ["inventory/file"]
     assert report.verdict is Verdict.HEALTHY
