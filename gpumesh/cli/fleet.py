@@ -19,6 +19,7 @@ WATCH_S: Final = 2.0
 _CLEAR: Final = "\x1b[H\x1b[2J"
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _MAX_NOTES: Final = 3
+_PAST: Final = ("failed", "left")  # what its record says of its GPUs is no longer known
 _COLUMNS: Final = (
     Column("HOST"),
     Column("STATE"),
@@ -115,17 +116,17 @@ def _headline(terminal: Terminal, document: Document, hosts: list[Document]) -> 
 
 
 def _row(terminal: Terminal, host: Document, now: float) -> Row:
-    gpus = host["gpus"]
+    gpus, is_past = host["gpus"], host["reachability"] in _PAST
     fit = sum(gpu["verdict"] == "healthy" for gpu in gpus)
-    tone = Tone.PLAIN if fit == len(gpus) else Tone.WARN
+    tone = Tone.PLAIN if fit == len(gpus) and not is_past else Tone.WARN
     return Row(
         (
             Cell(host["name"] + ("*" if host["self"] else ""), Tone.STRONG),
             Cell(host["state"], TONE_OF.get(host["state"], Tone.PLAIN)),
             Cell(since(host["since"], now)),
-            Cell(f"{fit}/{len(gpus)}" if gpus else "0", tone),
+            Cell(f"{'?' if is_past else fit}/{len(gpus)}" if gpus else "0", tone),
             Cell(models(gpus)),
-            Cell(_free(gpus)),
+            Cell(UNKNOWN if is_past else _free(gpus)),
             Cell(host["driver_version"] or UNKNOWN),
             Cell(host["cuda_version"] or UNKNOWN),
             Cell("self" if host["self"] else age(host["evidence_age_s"])),

@@ -60,7 +60,7 @@ def query_of(args: argparse.Namespace) -> list[tuple[str, str]]:
         query.append((f"label.{name}", value))
     query.extend(("avoid", host) for host in args.avoid)
     if args.no_degraded:
-        query.append(("degraded", "false"))
+        query.append(("allow_degraded", "false"))
     return query
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
 import gpumesh
 from gpumesh.config import Config
 from gpumesh.errors import RequestError
-from gpumesh.placement.request import parse_query
+from gpumesh.placement.request import parse_request
 from gpumesh.placement.rule import place
 from gpumesh.status import documents
 from gpumesh.status.exposition import CONTENT_TYPE
@@ -38,8 +38,9 @@ _PLACEMENT_PARAMETERS = (
     Parameter("cuda", "Lowest CUDA version that the driver must support.", "12.4"),
     Parameter("label.*", "A label that the host must carry; may be given for several labels.", "2"),
     Parameter("avoid", "Host ids or names that must not be chosen; may be repeated.", "pc07"),
-    Parameter("degraded", "Whether healthy GPUs of a degraded host may be used.", "true"),
+    Parameter("allow_degraded", "Whether healthy GPUs of a degraded host may be used.", "true"),
 )
+_LABEL_PREFIX: Final = "label."
 _EVENT_PARAMETERS = (
     Parameter("since", "Begin with kept events: an age, an ISO 8601 instant, or start.", "10m"),
     Parameter("follow", "false ends the stream after the kept events.", "false"),
@@ -160,7 +161,7 @@ class _Face:
 
     async def _handle_placement(self, request: web.Request) -> web.Response:
         try:
-            wanted = parse_query(request.query.items())
+            wanted = parse_request(_placement_fields(request.query.items()))
         except RequestError as error:
             raise ProblemError(HTTPStatus.BAD_REQUEST, str(error), kind="malformed-request") from error
         view = self._source.view()
@@ -184,6 +185,15 @@ class _Face:
 
     async def _handle_openapi(self, _request: web.Request) -> web.Response:
         return web.Response(body=self._openapi, content_type="application/json")
+
+
+def _placement_fields(query: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Turn the outside names into the request's: ``label.room=2`` is a label, ``avoid`` an anti-affinity."""
+    for key, value in query:
+        if key.startswith(_LABEL_PREFIX):
+            yield "label", f"{key[len(_LABEL_PREFIX) :]}={value}"
+        else:
+            yield "anti_affinity" if key == "avoid" else key, value
 
 
 def _json(document: documents.Document) -> web.Response:

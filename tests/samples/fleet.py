@@ -38,7 +38,9 @@ def uuid_of(host: int, card: int) -> str:
     return f"GPU-{host:08d}-0000-0000-0000-{card:012d}"
 
 
-def gpu(host: int, card: int, *, verdict: Verdict = Verdict.HEALTHY, findings: tuple[Finding, ...] = ()) -> Gpu:
+def gpu(
+    host: int, card: int, *, verdict: Verdict = Verdict.HEALTHY, findings: tuple[Finding, ...] = ()
+) -> Gpu:
     return Gpu(
         uuid_of(host, card),
         index=card,
@@ -72,7 +74,15 @@ LOST = Finding(
     {"nvml": 15, "expected": 2},
     NOW - 300,
 )
-XID = Finding("xid", f"gpu/{uuid_of(2, 1)}", Severity.CRITICAL, "Xid 79: fell off the bus", Action.REBOOT, "", {"xid": 79})
+XID = Finding(
+    "xid",
+    f"gpu/{uuid_of(2, 1)}",
+    Severity.CRITICAL,
+    "Xid 79: fell off the bus",
+    Action.REBOOT,
+    "",
+    {"xid": 79},
+)
 NO_DRIVER = Finding(
     "driver",
     "host",
@@ -96,7 +106,12 @@ def host(number: int, state: HostState = HostState.READY, reason: str = "", **ch
         state_since=NOW - 180,
         evidence_age_s=1.5,
         facts=HostFacts(
-            f"pc{number:02d}", BOOT_ID, "0.1.0", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64", {"room": "2"}
+            f"pc{number:02d}",
+            BOOT_ID,
+            "0.1.0",
+            "Debian GNU/Linux 12 (bookworm)",
+            "6.1.0-18-amd64",
+            {"room": "2"},
         ),
         phase=Phase.SETTLED,
         health=replace(HEALTHY, gpus=(gpu(number, 0), gpu(number, 1))),
@@ -108,7 +123,9 @@ def host(number: int, state: HostState = HostState.READY, reason: str = "", **ch
 def sample_view() -> View:
     """Return the fleet: ready, degraded, failed, cordoned, and one without a driver."""
     lost = gpu(2, 1, verdict=Verdict.UNHEALTHY, findings=(LOST, XID))
-    degraded = replace(HEALTHY, gpus=(gpu(2, 0), replace(lost, index=None, memory_free_bytes=None, is_busy=None)))
+    degraded = replace(
+        HEALTHY, gpus=(gpu(2, 0), replace(lost, index=None, memory_free_bytes=None, is_busy=None))
+    )
     hosts = (
         host(1, evidence_age_s=0.0),
         host(2, HostState.DEGRADED, LOST.reason, health=degraded),
