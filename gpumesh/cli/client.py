@@ -52,7 +52,8 @@ class DaemonClient:
             raise RequestError(f"--api {url!r}: must be http://address:port")
         self._host, self._port = parts.hostname, parts.port or 80
         self._base = parts.path.rstrip("/")
-        self._where = f"{url} ({origin})"
+        self.where = f"{url} ({origin})"
+        """Where the daemon is looked for, and who said so."""
 
     def get(self, path: str, query: Iterable[tuple[str, str]] = ()) -> Document:
         """Return the JSON document at ``path``.
@@ -91,7 +92,7 @@ class DaemonClient:
         return f"{self._base}{path}" + (f"?{encoded}" if encoded else "")
 
     def _unreachable(self, error: Exception) -> UnreachableError:
-        return UnreachableError(f"no answer from the daemon at {self._where}: {_words(error)}\n  {_HINT}")
+        return UnreachableError(f"no answer from the daemon at {self.where}: {_words(error)}\n  {_HINT}")
 
 
 class ControlClient:

@@ -50,7 +50,9 @@ class _Slot:
 
 
 def draw(terminal: Terminal, columns: Sequence[Column], rows: Sequence[Row]) -> None:
-    """Write the table; a column in which no row says anything is left out."""
+    """Write the table; a column in which no row says anything is left out, and so is a table without rows."""
+    if not rows:
+        return
     texts = [[clean(cell.text) for cell in row.cells] for row in rows]
     shown = [i for i in range(len(columns)) if any(line[i] for line in texts)]
     widths = {i: max(display_width(columns[i].title), *(display_width(t[i]) for t in texts)) for i in shown}

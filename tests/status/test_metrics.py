@@ -140,5 +140,7 @@ def test_promtool_finds_nothing_wrong_with_our_own_names() -> None:
         pytest.skip("promtool is not installed (Debian: apt install prometheus)")
     text = Metrics().exposition(SampleSource()).decode()
     own = "".join(f"{line}\n" for line in text.splitlines() if "DCGM_FI_" not in line)
-    found = subprocess.run([promtool, "check", "metrics"], input=own, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [promtool, "check", "metrics"], input=own, capture_output=True, text=True, check=False
+    )
     assert (found.returncode, found.stderr) == (0, "")
