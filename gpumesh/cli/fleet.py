@@ -96,7 +96,8 @@ def _current(terminal: Terminal, page: io.StringIO) -> Terminal:
 def draw_fleet(terminal: Terminal, document: Document, now: float) -> None:
     """Write the fleet as of ``now``, Unix seconds."""
     hosts = sorted(document["hosts"], key=lambda host: (natural(host["name"]), host["host_id"]))
-    terminal.write(_headline(terminal, document, hosts))
+    for line in _headline(terminal, document, hosts):
+        terminal.write(line)
     if document["mass_failure"]:
         words = "more than half of the fleet failed at once: this host suspects itself, not them"
         terminal.write(terminal.paint(words, Tone.BAD))
@@ -104,15 +105,18 @@ def draw_fleet(terminal: Terminal, document: Document, now: float) -> None:
     draw(terminal, _COLUMNS, [_row(terminal, host, now) for host in hosts])
 
 
-def _headline(terminal: Terminal, document: Document, hosts: list[Document]) -> str:
-    states = ", ".join(
-        terminal.paint(f"{number} {state}", TONE_OF.get(state, Tone.PLAIN))
-        for state, number in document["states"].items()
-    )
+def _headline(terminal: Terminal, document: Document, hosts: list[Document]) -> list[str]:
+    """Return what the fleet is and the count of each state, the counts a line each if they do not fit one."""
     me = next(clean(host["name"]) for host in hosts if host["self"])
     name = terminal.paint(clean(document["fleet"]), Tone.STRONG)
-    counts = f"{plural(document['num_hosts'], 'host')} ({states}) · {plural(document['num_gpus'], 'GPU')}"
-    return f"{name} · {counts} · seen by {me}"
+    size = f"{plural(document['num_hosts'], 'host')}, {plural(document['num_gpus'], 'GPU')}"
+    counts = [
+        (f"{number} {state}", TONE_OF.get(state, Tone.PLAIN)) for state, number in document["states"].items()
+    ]
+    painted = [terminal.paint(text, tone) for text, tone in counts]
+    taken = sum(len(text) + 2 for text, _ in counts)
+    states = [", ".join(painted)] if terminal.width is None or taken <= terminal.width else painted
+    return [f"{name}: {size}, seen by {me}", *states]
 
 
 def _row(terminal: Terminal, host: Document, now: float) -> Row:
