@@ -338,6 +338,7 @@ class SimHost:
         # A nanosecond of grace: the way from the host's clock to the world's and back rounds.
         if deadline is not None and deadline <= self.now + 1e-9:
             self.node.handle_timer(self.clock.read_at_least(self._agenda.now, deadline))
+            self._feed_seeds()
 
     def _is_spinning(self) -> bool:
         if self._woken_at < self._agenda.now:
@@ -358,12 +359,16 @@ class SimHost:
         if self.node is None or epoch != self.identity.epoch:
             return
         if self.status is Status.RUNNING:
-            if self.node.wants_seeds(self.now):
-                self.node.seed(self._addresses(), self.now)
-                self._turn()
+            self._feed_seeds()
+            self._turn()
             if number % CACHE_EVERY_TICKS == 0:
                 self._remember_peers()
         self._agenda.after(TICK_S, self._tick, epoch, number + 1)
+
+    def _feed_seeds(self) -> None:
+        assert self.node is not None
+        if self.node.wants_seeds(self.now):
+            self.node.seed(self._addresses(), self.now)
 
     def _remember_peers(self) -> None:
         assert self.node is not None

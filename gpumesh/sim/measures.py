@@ -35,6 +35,8 @@ class Measures:
     """Those of them declared at hosts that were not impaired either (Lifeguard's FP at healthy)."""
     num_impaired_failed: int = 0
     """Failures declared of hosts that ran, but were impaired: stopped, starved, on a bad link."""
+    impaired_detected_s: tuple[float, ...] = ()
+    """Per host that was impaired and failed for it: seconds from its impairment to the first who showed it."""
     num_suspected: int = 0
     """Suspicions of hosts that ran and were not impaired."""
     agreed_s: tuple[float, ...] = ()
@@ -54,6 +56,7 @@ class MeasureTaker(Watch):
         self._num_false_at_healthy = 0
         self._num_impaired_failed = 0
         self._num_suspected = 0
+        self._impaired_detected_s: dict[tuple[int, float], float] = {}
         self._agreed_s: list[float] = []
 
     def handle_change(self, world: World, host: SimHost, change: SwimEvent) -> None:
@@ -80,6 +83,9 @@ class MeasureTaker(Watch):
             seen.setdefault(host.number, world.now)
         elif truth.is_impaired(life.number, world.now):
             self._num_impaired_failed += 1
+            since = truth.impaired_since(life.number)
+            assert since is not None
+            self._impaired_detected_s.setdefault((life.number, since), world.now - since)
         elif not truth.were_separated(host.number, life.number, world.now - truth.GRACE_S):
             self._num_false += 1
             self._num_false_at_healthy += not truth.is_impaired(host.number, world.now)
@@ -112,6 +118,7 @@ class MeasureTaker(Watch):
             num_false=self._num_false,
             num_false_at_healthy=self._num_false_at_healthy,
             num_impaired_failed=self._num_impaired_failed,
+            impaired_detected_s=tuple(self._impaired_detected_s.values()),
             num_suspected=self._num_suspected,
             agreed_s=tuple(self._agreed_s),
             num_datagrams=world.network.counts["datagrams"],
@@ -144,6 +151,7 @@ def summary_lines(runs: Iterable[Measures]) -> list[str]:
     for title, values in (
         ("first to know", [value for run in runs for value in run.first_detected_s]),
         ("all know", [value for run in runs for value in run.all_detected_s]),
+        ("impaired failed", [value for run in runs for value in run.impaired_detected_s]),
         ("agreement", [value for run in runs for value in run.agreed_s]),
     ):
         if values:

@@ -9,6 +9,7 @@ from gpumesh.sim.churn import churn
 from gpumesh.sim.conditions import LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost
+from gpumesh.sim.lifeguard import interval, threshold
 from gpumesh.sim.world import GPUS_A_HOST, World
 
 Settings = Mapping[str, float]
@@ -28,6 +29,8 @@ class Scenario:
     settings: Settings = field(default_factory=dict)
     """Its numbers with their defaults; ``--set name=value`` overrides one."""
     num_hosts: int = 8
+    is_experiment: bool = False
+    """It measures rather than tests: ``--scenario all`` leaves it out."""
     link: LinkProfile = field(default_factory=LinkProfile)
 
 
@@ -77,7 +80,7 @@ def one_way_loss(world: World, settings: Settings) -> None:
     form(world)
     victims = some_hosts(world, settings["share"])
     numbers = [victim.number for victim in victims]
-    world.truth.impair(numbers)
+    world.truth.impair(numbers, world.now)
     for number in numbers:
         way = world.random.choice((world.conditions.loss_in, world.conditions.loss_out))
         way[number] = settings["loss"]
@@ -95,12 +98,12 @@ def stall(world: World, settings: Settings) -> None:
     form(world)
     victims = some_hosts(world, settings["share"])
     numbers = [victim.number for victim in victims]
-    world.truth.impair(numbers)
+    world.truth.impair(numbers, world.now)
     end = world.now + settings["duration_s"]
     while world.now < end:
         for victim in victims:
             world.stall(victim, settings["stopped_s"])
-            world.truth.impair([victim.number])
+            world.truth.impair([victim.number], world.now)
         world.run_for(settings["stopped_s"] + settings["free_s"])
     world.run_until_agreed(settings["limit_s"])
     world.truth.repair(numbers, world.now)
@@ -113,7 +116,7 @@ def late_reads(world: World, settings: Settings) -> None:
     form(world)
     victims = some_hosts(world, settings["share"])
     numbers = [victim.number for victim in victims]
-    world.truth.impair(numbers)
+    world.truth.impair(numbers, world.now)
     for victim in victims:
         victim.ingress_delay_s = (settings["least_s"], settings["most_s"])
     world.run_for(settings["duration_s"])
@@ -179,7 +182,7 @@ def clock_drift(world: World, settings: Settings) -> None:
     for _ in range(int(settings["jumps"])):
         world.run_for(world.random.uniform(5.0, 20.0))
         host = world.random.choice(world.hosts)
-        world.truth.impair([host.number])
+        world.truth.impair([host.number], world.now)
         host.clock.jump(world.now, world.random.uniform(0.1, settings["jump_s"]))
         world.run_for(settings["limit_s"])
         world.truth.repair([host.number], world.now)
@@ -276,5 +279,21 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
         Scenario("crash", "a few daemons die at once", crash, {"share": 0.4, "limit_s": 30.0}),
         Scenario("goodbye", "a few hosts leave and return", goodbye, {"share": 0.4, "limit_s": 20.0}),
+        Scenario(
+            "lifeguard_interval",
+            "Lifeguard's interval experiment: members block again and again",
+            interval,
+            {"members": 16.0, "blocked_s": 16.384, "free_s": 0.064, "duration_s": 120.0},
+            num_hosts=128,
+            is_experiment=True,
+        ),
+        Scenario(
+            "lifeguard_threshold",
+            "Lifeguard's threshold experiment: members block once",
+            threshold,
+            {"members": 16.0, "blocked_s": 16.384},
+            num_hosts=128,
+            is_experiment=True,
+        ),
     )
 }

@@ -54,6 +54,7 @@ class Truth:
         self._latest: dict[int, Life] = {}
         self._separations: list[Separation] = []
         self._impaired: dict[int, float | None] = {}
+        self._impaired_since: dict[int, float] = {}
 
     def begin(self, number: int, host_id: str, epoch: int, now: float) -> None:
         """Note that a daemon started."""
@@ -76,9 +77,11 @@ class Truth:
         """Return one run of a host, or None if there never was such a one."""
         return self._life_of.get((host_id, epoch))
 
-    def impair(self, numbers: Iterable[int]) -> None:
+    def impair(self, numbers: Iterable[int], now: float) -> None:
         """Note that these hosts are no longer healthy: stopped, starved, or on a bad link of their own."""
         for number in numbers:
+            if not self.is_impaired(number, now):
+                self._impaired_since[number] = now
             self._impaired[number] = None
 
     def repair(self, numbers: Iterable[int], now: float) -> None:
@@ -92,6 +95,10 @@ class Truth:
             return False
         until = self._impaired[number]
         return until is None or now - until < self.GRACE_S
+
+    def impaired_since(self, number: int) -> float | None:
+        """Return since when a host is or last was impaired, None if it never was."""
+        return self._impaired_since.get(number)
 
     def separate(self, groups: tuple[frozenset[int], ...], now: float) -> None:
         """Note a partition; it ends the one before."""

@@ -168,7 +168,7 @@ class World:
         self._impair_for(host, duration_s)
 
     def _impair_for(self, host: SimHost, duration_s: float) -> None:
-        self.truth.impair([host.number])
+        self.truth.impair([host.number], self.now)
         self.agenda.after(duration_s, self._repair, host.number)
 
     def _repair(self, number: int) -> None:

@@ -48,12 +48,14 @@ def test_crash_that_one_survivor_never_showed_is_undetected(make_world: MakeWorl
 def test_false_failures_are_told_apart_by_who_was_impaired(make_world: MakeWorld) -> None:
     taker = MeasureTaker()
     world = make_world(4, watches=[taker])
-    world.truth.impair([2, 3])
+    world.truth.impair([2, 3], world.now)
     world.say(0, failed(world, 1))
     world.say(2, failed(world, 1))
+    world.run_for(4.0)
     world.say(0, failed(world, 3))
     measures = taker.take(world)
     assert (measures.num_false, measures.num_false_at_healthy, measures.num_impaired_failed) == (2, 1, 1)
+    assert list(measures.impaired_detected_s) == pytest.approx([4.0])
 
 
 def test_percentile_is_the_nearest_rank() -> None:

@@ -20,8 +20,10 @@ def test_only_the_first_word_on_how_a_run_ended_counts() -> None:
 def test_impairment_is_excused_a_little_longer_than_it_lasts() -> None:
     truth = Truth()
     assert not truth.is_impaired(0, 0.0)
-    truth.impair([0])
+    truth.impair([0], 50.0)
     assert truth.is_impaired(0, 1e6)
+    truth.impair([0], 60.0)
+    assert truth.impaired_since(0) == 50.0
     truth.repair([0], 100.0)
     assert truth.is_impaired(0, 100.0 + truth.GRACE_S - 1)
     assert not truth.is_impaired(0, 100.0 + truth.GRACE_S + 1)
