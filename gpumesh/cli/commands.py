@@ -50,4 +50,10 @@ COMMANDS: Final = (
     Command("uncordon", "take work again", "gpumesh.cli.admission"),
     Command("drain", "take no new work and give up what runs", "gpumesh.cli.admission"),
     Command("events", "what happens, as it happens", "gpumesh.cli.events"),
+    Command("init", "make a fleet with this host as its first member", "gpumesh.cli.setup"),
+    Command("token", "print the string that the next host joins by", "gpumesh.cli.setup"),
+    Command("join", "make this host a member of a fleet", "gpumesh.cli.setup"),
+    Command("leave", "say goodbye to the fleet and stop the daemon", "gpumesh.cli.setup"),
+    Command("daemon", "run the daemon in the foreground", "gpumesh.cli.run"),
+    Command("demo", "five hosts on loopback with made-up cards; one dies", "gpumesh.cli.demo"),
 )
