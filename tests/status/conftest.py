@@ -52,11 +52,13 @@ def source() -> SampleSource:
 async def serving(app: web.Application, source: SampleSource) -> AsyncIterator[Face]:
     runner = web.AppRunner(app)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    port = runner.addresses[0][1]
-    async with aiohttp.ClientSession() as client:
-        yield Face(f"http://127.0.0.1:{port}", source, client)
-    await asyncio.wait_for(runner.cleanup(), 10)
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        port = runner.addresses[0][1]
+        async with aiohttp.ClientSession() as client:
+            yield Face(f"http://127.0.0.1:{port}", source, client)
+    finally:
+        await asyncio.wait_for(runner.cleanup(), 10)
 
 
 @pytest_asyncio.fixture

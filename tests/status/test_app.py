@@ -168,6 +168,15 @@ async def test_the_second_address_has_metrics_and_nothing_else(source: SampleSou
 
 async def test_stopping_ends_the_streams_that_are_followed(source: SampleSource) -> None:
     async with serving(make_app(source, Config()), source) as face:
-        response = await face.client.get(f"{face.url}/v1/events")
-        assert await response.content.readline() == b"retry: 3000\n"
+        stream = await face.client.get(f"{face.url}/v1/events")
+        source.feed.close()  # what the application does when it is shut down
+        async with stream:
+            assert await stream.content.read() == b"retry: 3000\n\n"
     assert source.feed.num_subscribers == 0
+
+
+async def test_the_application_closes_the_feed_when_it_is_shut_down(source: SampleSource) -> None:
+    subscription = source.feed.subscribe()
+    async with serving(make_app(source, Config()), source):
+        assert not subscription.is_ended
+    assert subscription.is_ended
