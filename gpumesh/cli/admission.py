@@ -25,7 +25,10 @@ def configure_drain(parser: argparse.ArgumentParser) -> None:
 def run_drain(args: argparse.Namespace, session: Session) -> int:
     """Take no new work and give up what runs."""
     return _change(
-        session, "drain", args.reason, "draining: work moves elsewhere; `gpumesh uncordon` takes it back"
+        session,
+        "drain",
+        args.reason,
+        "draining: no new work, and what runs should move; `gpumesh uncordon` takes it back",
     )
 
 

@@ -98,6 +98,11 @@ class EventFeed:
         self.num_overrun = 0
         """Subscribers cut off because they did not keep up."""
 
+    @property
+    def num_subscribers(self) -> int:
+        """How many follow now."""
+        return len(self._subscriptions)
+
     def publish(self, event: Event) -> NumberedEvent:
         """Keep the event and hand it to each subscriber; never blocks."""
         self._num_published += 1

@@ -57,9 +57,9 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         response.headers[hdrs.ALLOW] = allowed
         return response
     except web.HTTPNotFound as error:
-        return problem_response(
-            ProblemError(error.status, f"there is no {request.path}; /openapi.json lists what there is")
-        )
+        is_described = any(item.canonical == "/openapi.json" for item in request.app.router.resources())
+        hint = "; /openapi.json lists what there is" if is_described else " here"
+        return problem_response(ProblemError(error.status, f"there is no {request.path}{hint}"))
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:
             raise

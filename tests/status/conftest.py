@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,13 +48,20 @@ def source() -> SampleSource:
     return SampleSource()
 
 
+@asynccontextmanager
+async def serving(app: web.Application, source: SampleSource) -> AsyncIterator[Face]:
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        port = runner.addresses[0][1]
+        async with aiohttp.ClientSession() as client:
+            yield Face(f"http://127.0.0.1:{port}", source, client)
+    finally:
+        await asyncio.wait_for(runner.cleanup(), 10)
+
+
 @pytest_asyncio.fixture
 async def face(source: SampleSource) -> AsyncIterator[Face]:
-    runner = web.AppRunner(make_app(source, Config()))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    async with aiohttp.ClientSession() as client:
-        yield Face(f"http://127.0.0.1:{port}", source, client)
-    await asyncio.wait_for(runner.cleanup(), 10)
+    async with serving(make_app(source, Config()), source) as served:
+        yield served

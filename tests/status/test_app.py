@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from gpumesh.config import Config
+from gpumesh.status.app import make_app, make_metrics_app
 from gpumesh.status.problem import MEDIA_TYPE
 from tests.samples.fleet import SELF_ID, SampleSource, host
-from tests.status.conftest import Answer, Face
+from tests.status.conftest import Answer, Face, serving
 
 
 def assert_problem(answer: Answer, status: int) -> None:
@@ -155,3 +157,26 @@ async def test_openapi_describes_exactly_what_is_mounted(face: Face) -> None:
         assert operations["get"]["operationId"]
     names = [item["name"] for item in document["paths"]["/v1/placement"]["get"]["parameters"]]
     assert names[:3] == ["key", "gpus", "memory"]
+
+
+async def test_the_second_address_has_metrics_and_nothing_else(source: SampleSource) -> None:
+    async with serving(make_metrics_app(source, Config()), source) as face:
+        assert "gpumesh_build_info" in (await face.get("/metrics")).text
+        for path in ("/", "/v1/fleet", "/openapi.json"):
+            assert_problem(await face.get(path), 404)
+
+
+async def test_stopping_ends_the_streams_that_are_followed(source: SampleSource) -> None:
+    async with serving(make_app(source, Config()), source) as face:
+        stream = await face.client.get(f"{face.url}/v1/events")
+        source.feed.close()  # what the application does when it is shut down
+        async with stream:
+            assert await stream.content.read() == b"retry: 3000\n\n"
+    assert source.feed.num_subscribers == 0
+
+
+async def test_the_application_closes_the_feed_when_it_is_shut_down(source: SampleSource) -> None:
+    subscription = source.feed.subscribe()
+    async with serving(make_app(source, Config()), source):
+        assert not subscription.is_ended
+    assert subscription.is_ended

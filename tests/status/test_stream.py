@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 import pytest
 
 from gpumesh.model import Event
+from gpumesh.status import stream
 from gpumesh.status.feed import BACKLOG_EVENTS, MAX_SUBSCRIBERS
 from tests.samples.fleet import SampleSource
 from tests.status.conftest import Face
@@ -100,3 +102,24 @@ async def test_a_gap_is_told_of(face: Face, source: SampleSource) -> None:
     async with await follow(face, Last_Event_ID="7-1") as response:
         assert (await next_message(response))["event"] == "gap"
         assert (await next_message(response))["id"] == "7-6"
+
+
+async def test_a_client_that_never_reads_is_let_go(
+    face: Face, source: SampleSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "WRITE_DEADLINE_S", 0.2)
+    host, port = face.url.removeprefix("http://").split(":")
+    _reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(f"GET /v1/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    large = Event("host.state", 1.0, "id", "pc01", "host", "x" * 100_000)
+    await asyncio.wait_for(until(lambda: source.feed.num_subscribers == 1), 20)
+    while source.feed.num_subscribers:  # at the latest when the kernel's buffers are full
+        source.feed.publish(large)
+        await asyncio.sleep(0.01)
+    writer.transport.abort()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - the feed tells nobody of new subscribers
+        await asyncio.sleep(0.01)
