@@ -20,8 +20,9 @@ from gpumesh.swim.ports import (
     OpenStream,
     SelfAccused,
     SendStream,
+    StreamAction,
+    SwimEvent,
 )
-from gpumesh.swim.ports import StreamAction, SwimEvent
 from gpumesh.swim.seal import FleetSealer
 
 KEY = Keyring((FleetKey(bytes(range(32))),))
@@ -106,11 +107,11 @@ class Host:
 
 
 def host_id(number: int) -> str:
-    return str(UUID(int=number + 1))
+    return str(UUID(int=((number + 1) << 112) + number + 1))
 
 
 class Link:
-    """Carries datagrams and streams between hosts with latency, loss and cuts; everything comes from one seed."""
+    """Carries datagrams and streams between hosts with latency, loss and cuts, all from one seed."""
 
     def __init__(self, seed: int = 0, *, parameters: Parameters | None = None, loss: float = 0.0) -> None:
         self.seed = seed
@@ -119,7 +120,7 @@ class Link:
         self.loss = loss
         self.now = 1000.0
         self.hosts: dict[Address, Host] = {}
-        self.is_cut: Callable[[Address, Address], bool] = lambda source, target: False
+        self.is_cut: Callable[[Address, Address], bool] = lambda _source, _target: False
         self.streams_work = True
         self.datagrams_work = True
         self.wiretap: list[tuple[bytes, Address, Address]] = []
