@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class Awareness:
-    """A score of 0..``num_levels`` − 1; 0 is healthy."""
+    """A score of 0..``num_levels`` - 1; 0 is healthy."""
 
     __slots__ = ("_top", "score")
 

@@ -1,15 +1,16 @@
 """What this host believes of the others, and how a statement changes it.
 
-Statements are ordered by :func:`gpumesh.swim.statement.precedence`; a greater one is taken. On top of SWIM and
-Lifeguard stand three rules of evidence:
+Statements are ordered by :func:`gpumesh.swim.statement.precedence`; a greater one is taken. On top of SWIM
+and Lifeguard stand three rules of evidence:
 
-- **Hearsay is examined.** An accusation is believed at once only if it comes from an alive accuser while this host
-  has no fresh answer of its own. Otherwise the accused is probed first, with the accusation in the ping, and a
-  failed probe makes it this host's own accusation (Rapid's corroboration: ATC'18, section 4).
-- **Evidence vouches.** A direct answer later than a suspicion ends it here, and peers are told; the member, told
-  too, refutes by raising its incarnation, which ends it everywhere.
-- **The deaf do not judge.** Who has heard nobody since a suspicion began cannot tell a dead fleet from a pulled
-  cable (consul#5928), and declares nobody failed. Of two hosts alone the survivor decides after the longest wait.
+- **Hearsay is examined.** An accusation is believed at once only if an alive member makes it while this host
+  has no fresh answer of its own. Otherwise the accused is probed first, with the accusation in the ping,
+  and a failed probe makes it this host's own accusation (Rapid's corroboration: ATC'18, section 4).
+- **Evidence vouches.** A direct answer later than a suspicion ends it here, and peers are told; the member,
+  told too, refutes by raising its incarnation, which ends it everywhere.
+- **The deaf do not judge.** Who has heard nobody since a suspicion began cannot tell a dead fleet from a
+  pulled cable (consul#5928), and declares nobody failed. Of two hosts alone the survivor decides after the
+  longest wait.
 """
 
 from __future__ import annotations
@@ -43,15 +44,21 @@ class Belief:
         self._context = context
         self._post = post
 
-    def handle_statement(self, statement: Statement, now: float, *, is_sync: bool = False) -> None:
-        """Take what a peer says of another member; ``is_sync``: it came in a push/pull and may be old."""
+    def handle_statement(
+        self, statement: Statement, now: float, *, is_sync: bool = False, is_joining: bool = False
+    ) -> None:
+        """Take what a peer says of another member.
+
+        ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
+        told of the whole fleet, and need not tell the fleet of itself.
+        """
         context = self._context
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
             context.counters["drops/invalid_accuser"] += 1
             return
         member = context.table.get(statement.host_id)
         if member is None:
-            self._meet(statement, now, is_sync=is_sync)
+            self._meet(statement, now, is_sync=is_sync, is_joining=is_joining)
         elif precedence(statement.kind, statement.epoch, statement.incarnation) <= member.precedence:
             self._handle_older(member, statement, now)
         elif self._needs_examination(member, statement, now, is_sync=is_sync):
@@ -66,6 +73,8 @@ class Belief:
         if member is None or voucher is None or voucher is member:
             return
         if voucher.reachability is not Reachability.ALIVE or vouch.epoch != member.epoch:
+            return
+        if member.reachability is Reachability.LEFT:
             return
         if vouch.incarnation > member.incarnation:
             self.take(member, self._alive(member, vouch.incarnation), now)
@@ -84,12 +93,13 @@ class Belief:
     def handle_evidence(self, member: Member, incarnation: int, now: float, *, is_proven: bool) -> None:
         """Take word from the member itself at its current epoch.
 
-        ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no recording.
+        ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no
+        recording.
         """
+        if member.reachability is Reachability.LEFT or incarnation < member.incarnation:
+            return
         if incarnation > member.incarnation:
             self.take(member, self._alive(member, incarnation), now)
-        elif incarnation < member.incarnation:
-            return
         if not is_proven or not member.is_live:
             return
         member.evidence_at = member.answered_at = now
@@ -103,7 +113,10 @@ class Belief:
         )
 
     def accuse(self, member: Member, now: float, *, is_quiet: bool) -> None:
-        """Suspect the member, after this host's own probe failed. ``is_quiet``: tell nobody, for nobody is heard."""
+        """Suspect the member, after this host's own probe failed.
+
+        ``is_quiet``: tell nobody, because nobody has been heard since the probe began.
+        """
         context = self._context
         doubt = member.doubt
         statement = Statement(
@@ -111,6 +124,7 @@ class Belief:
         )
         if member.reachability is Reachability.ALIVE:
             self.take(member, statement, now, is_quiet=is_quiet)
+            self.notice(member, now)
         elif member.suspicion is not None and member.suspicion.confirm(context.host_id):
             self._set_timer(member)
             if not is_quiet:
@@ -195,11 +209,19 @@ class Belief:
         member.notice_at = now
         self._post.send(Gossip(), to or member.address, member, introduces=True, has_news=False)
 
-    def report_conflict(self, member: Member, address: Address, reason: str, now: float) -> None:
-        """Say that two daemons claim one identity or one address; at most once a minute for each member."""
-        if now - member.conflict_told_at >= CONFLICT_SILENCE_S:
-            member.conflict_told_at = now
-            self._context.emit(IdentityConflict(member.host_id, address, reason))
+    def report_conflict(
+        self, member: Member, claim: Statement, address: Address, reason: str, now: float
+    ) -> None:
+        """Say that two daemons claim one identity or one address, to the shell and to the member itself.
+
+        ``claim`` is the other's statement. At most once a minute for each member.
+        """
+        if now - member.conflict_told_at < CONFLICT_SILENCE_S:
+            return
+        member.conflict_told_at = now
+        self._context.counters["conflicts/members"] += 1
+        self._context.emit(IdentityConflict(member.host_id, address, reason))
+        self._post.send(Gossip(), member.address, member, has_news=False, extra=claim)
 
     def _is_valid(self, statement: Statement, *, is_sync: bool) -> bool:
         if not statement.accuser or statement.accuser == statement.host_id:
@@ -240,7 +262,7 @@ class Belief:
             self.notice(member, now, statement.address)  # memberlist#311: a live host stayed dead
         elif self._is_conflict(member, statement) and statement.address is not None:
             reason = f"two daemons claim {member.host_id}: {member.address} and {statement.address}"
-            self.report_conflict(member, statement.address, reason, now)
+            self.report_conflict(member, statement, statement.address, reason, now)
 
     def _is_conflict(self, member: Member, statement: Statement) -> bool:
         return (
@@ -256,12 +278,11 @@ class Belief:
             if statement.kind is Reachability.SUSPECT:
                 self._context.spread(statement, now, keeps_others=True)
 
-    def _meet(self, statement: Statement, now: float, *, is_sync: bool) -> None:
+    def _meet(self, statement: Statement, now: float, *, is_sync: bool, is_joining: bool) -> None:
         if statement.address is None or (statement.kind is not Reachability.ALIVE and not is_sync):
             self._context.counters["drops/unknown_member"] += 1
             return
         context = self._context
-        is_joining = is_sync and context.table.num_live <= 1
         member = Member(statement.host_id, statement.address, statement.epoch, statement.incarnation, now)
         try:
             self._warn_of_shared_address(member, statement.address, now)
@@ -327,7 +348,8 @@ class Belief:
         if other is None or other is member or not other.is_live:
             return
         reason = f"{other.host_id} and {member.host_id} both claim {address}"
-        self.report_conflict(other, address, reason, now)
+        claim = Statement(Reachability.ALIVE, member.host_id, member.epoch, member.incarnation, address)
+        self.report_conflict(other, claim, address, reason, now)
         self._context.doubt(other.host_id, now)
 
     def _set_timer(self, member: Member) -> None:

@@ -25,7 +25,7 @@ class _Piece:
 
 
 class BroadcastQueue:
-    """Pieces of news by how often they were sent. ``subject`` is whom a piece is about, ``topic`` names it."""
+    """Pieces of news by how often they were sent. ``subject`` is whom one is about, ``topic`` names it."""
 
     __slots__ = ("_by_subject", "_limit", "_num", "_tiers", "num_dropped")
 

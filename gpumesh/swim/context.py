@@ -29,6 +29,7 @@ class Context:
 
     def __init__(
         self,
+        *,
         identity: Identity,
         address: Address,
         parameters: Parameters,

@@ -14,15 +14,21 @@ from gpumesh.swim.statement import Statement
 from gpumesh.swim.wire import Gossip
 
 CONFLICT_SILENCE_S: Final = 60.0
+RAISE_SILENCE_S: Final = 10.0
+"""Two daemons with one identity and one epoch outbid each other this seldom (foca#25: endless loops)."""
+EPOCH_OVERLAP_S: Final = 10.0
+"""Word of an older run may be this late; later it means that the older daemon still runs."""
 
 
 class Defence:
-    """Answers statements about this host itself (SWIM, section 4.2: only the member raises its incarnation)."""
+    """Answers statements about this host itself; only a member raises its incarnation (SWIM, section 4.2)."""
 
     def __init__(self, context: Context, post: Post) -> None:
         self._context = context
         self._post = post
         self._conflict_told_at = float("-inf")
+        self._raised_at = float("-inf")
+        self._started_at = context.now
 
     def announce(self, now: float) -> None:
         """Queue this host's own statement for gossip."""
@@ -31,7 +37,10 @@ class Defence:
     def handle_statement(self, statement: Statement, teller: Member | None, now: float) -> None:
         """Take what a peer says of this host."""
         context = self._context
-        if context.is_leaving or statement.epoch < context.epoch:
+        if context.is_leaving:
+            return
+        if statement.epoch < context.epoch:
+            self._compare_older(statement, now)
             return
         if statement.epoch > context.epoch:
             self.report_conflict(statement.address, f"another daemon runs as epoch {statement.epoch}", now)
@@ -56,9 +65,18 @@ class Defence:
         is_elsewhere = statement.address not in (None, context.address)
         if statement.incarnation > context.incarnation:
             self.report_conflict(statement.address, "another daemon raised this host's incarnation", now)
-            self._raise_above(statement.incarnation, now)
+            if now - self._raised_at >= RAISE_SILENCE_S:
+                self._raised_at = now
+                self._raise_above(statement.incarnation, now)
         elif is_elsewhere and statement.incarnation == context.incarnation:
             self.report_conflict(statement.address, f"another daemon claims it from {statement.address}", now)
+
+    def _compare_older(self, statement: Statement, now: float) -> None:
+        is_elsewhere = statement.address not in (None, self._context.address)
+        is_late = now - self._started_at > EPOCH_OVERLAP_S
+        if statement.kind is Reachability.ALIVE and is_elsewhere and is_late:
+            reason = f"another daemon runs at {statement.address} as older epoch {statement.epoch}"
+            self.report_conflict(statement.address, reason, now)
 
     def _refute(self, statement: Statement, teller: Member | None, now: float) -> None:
         context = self._context

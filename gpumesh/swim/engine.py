@@ -1,29 +1,27 @@
 """The membership engine: what a shell drives.
 
-Why it is built this way
-------------------------
-**SWIM** (Das, Gupta, Motivala, DSN 2002) separates finding a failure from telling of it. Each member probes one
-other in each interval, in random round-robin order (section 4.3), directly and then through k relays (3.1), and all
-news rides on those very messages (4.1). So the cost a host is constant whatever the size of the fleet, and the time
-to first detection too. A member that does not answer is suspected before it is failed (4.2), and may refute by raising
-its incarnation.
+Why it is built this way ------------------------ **SWIM** (Das, Gupta, Motivala, DSN 2002) separates
+finding a failure from telling of it. Each member probes one other in each interval, in random round-robin
+order (section 4.3), directly and then through k relays (3.1), and all news rides on those very messages
+(4.1). So the cost a host is constant whatever the size of the fleet, and the time to first detection too. A
+member that does not answer is suspected before it is failed (4.2), and may refute by raising its
+incarnation.
 
-**Lifeguard** (Dadgar, Phillips, Currey, 2018) saw that most false accusations come from accusers that are themselves
-slow: they read acks late and blame the sender. Its three answers are here: a score of local health stretches the
-accuser's patience (:mod:`.awareness`), a suspicion shrinks only as independent accusers confirm it
-(:mod:`.suspicion`), and a suspect hears of it in the very next message (:mod:`.post`).
+**Lifeguard** (Dadgar, Phillips, Currey, 2018) saw that most false accusations come from accusers that are
+themselves slow: they read acks late and blame the sender. Its three answers are here: a score of local
+health stretches the accuser's patience (:mod:`.awareness`), a suspicion shrinks only as independent
+accusers confirm it (:mod:`.suspicion`), and a suspect hears of it in the very next message (:mod:`.post`).
 
-**Beyond both**: hearsay is examined, direct evidence vouches, and the deaf do not judge (:mod:`.belief`); a process
-that stood still puts its own judgements off by the gap (:meth:`Swim.handle_timer`); the failed are tried for ever and
-told what is held of them, so that halves of a partition merge by themselves (:mod:`.probe`); a newer run of a host
-replaces the older at once (:mod:`.statement`).
+**Beyond both**: hearsay is examined, direct evidence vouches, and the deaf do not judge (:mod:`.belief`); a
+process that stood still puts its own judgements off by the gap (:meth:`Swim.handle_timer`); the failed are
+tried for ever and told what is held of them, so that halves of a partition merge by themselves
+(:mod:`.probe`); a newer run of a host replaces the older at once (:mod:`.statement`).
 
-How it is put together
-----------------------
-The engine does no I/O: time, randomness, datagrams and bytes of streams come in; datagrams, stream actions and events
-go out. :class:`Swim` only routes. :class:`.context.Context` holds the shared state, and each part owns one concern:
-``probe`` and ``relay`` ask, ``belief`` and ``defence`` judge what is said of others and of this host, ``gossip`` and
-``post`` tell, ``sync`` and ``seeds`` repair and find. A shell must hand in all datagrams that wait before it calls
+How it is put together ---------------------- The engine does no I/O: time, randomness, datagrams and bytes
+of streams come in; datagrams, stream actions and events go out. :class:`Swim` only routes.
+:class:`.context.Context` holds the shared state, and each part owns one concern: ``probe`` and ``relay``
+ask, ``belief`` and ``defence`` judge what is said of others and of this host, ``gossip`` and ``post`` tell,
+``sync`` and ``seeds`` repair and find. A shell must hand in all datagrams that wait before it calls
 ``handle_timer``: an ack in the socket's queue must be seen before its deadline is judged.
 """
 
@@ -33,13 +31,13 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
-from gpumesh.errors import RejectedError
+from gpumesh.errors import RejectedError, TransitionError
 from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.agenda import Key
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import DOUBTS, GOSSIP, RECLAIM, Context
 from gpumesh.swim.defence import Defence
-from gpumesh.swim.fields import id_to_wire
+from gpumesh.swim.fields import canonical, id_to_wire
 from gpumesh.swim.gossip import FAREWELL, Spreading
 from gpumesh.swim.intake import Intake
 from gpumesh.swim.parameters import Parameters
@@ -62,9 +60,10 @@ MAX_STEPS: Final = 4_096
 class Swim:
     """One host's membership: everything it believes about who is in the fleet.
 
-    ``identity.host_id`` must be a canonical UUID and ``address`` hold an IP literal, else :class:`ValueError`.
-    ``fleet`` is the label; the sealer must have been made for it. ``now`` is monotonic seconds throughout, and
-    should go on during suspend (CLOCK_BOOTTIME). No method raises on what comes from outside.
+    ``identity.host_id`` must be a canonical UUID and ``address`` hold an IP literal, else
+    :class:`ValueError`. ``fleet`` is the label; the sealer must have been made for it. ``now`` is monotonic
+    seconds throughout, and should go on during suspend (CLOCK_BOOTTIME). No method raises on what comes
+    from outside.
     """
 
     def __init__(
@@ -81,7 +80,15 @@ class Swim:
     ) -> None:
         id_to_wire(identity.host_id)
         self.fleet = fleet
-        self._context = Context(identity, address, parameters, sealer, passenger, random, now)
+        self._context = Context(
+            identity=identity,
+            address=canonical(address),
+            parameters=parameters,
+            sealer=sealer,
+            passenger=passenger,
+            random=random,
+            now=now,
+        )
         self._post = Post(self._context)
         self._belief = Belief(self._context, self._post)
         self._defence = Defence(self._context, self._post)
@@ -89,7 +96,12 @@ class Swim:
         self._relaying = Relaying(self._context, self._post, self._probing)
         self._spreading = Spreading(self._context, self._post)
         self._intake = Intake(
-            self._context, self._post, self._belief, self._defence, self._probing, self._relaying
+            context=self._context,
+            post=self._post,
+            belief=self._belief,
+            defence=self._defence,
+            probing=self._probing,
+            relaying=self._relaying,
         )
         self._streams = Streams(
             self._context,
@@ -109,12 +121,12 @@ class Swim:
             GOSSIP: self._spreading.handle_round,
             FAREWELL: self._spreading.handle_farewell,
             SYNC: self._streams.handle_sync,
-            SEEDS: self._ignore,
+            SEEDS: self._seeding.handle_due,
             REAP: self._reap,
         }
         self._defence.announce(now)
 
-    # What comes in ---------------------------------------------------------------------------------------------
+    # What comes in ---------------------------------------------------------------------------------------
 
     def seed(self, addresses: Sequence[Address], now: float) -> None:
         """Take freshly resolved seeds and cached peers, and call some of those that are not members yet."""
@@ -122,7 +134,7 @@ class Swim:
         self._seeding.seed(addresses, now)
 
     def wants_seeds(self, now: float) -> bool:
-        """Return whether seeds should be resolved and handed in now: nobody is known, or it is time to look again."""
+        """Return whether seeds should be resolved and handed in now."""
         return self._seeding.wants_seeds(now)
 
     def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
@@ -132,17 +144,19 @@ class Swim:
             self._intake.handle_datagram(data, source, now)
         except RejectedError as error:
             self._context.counters["drops/" + error.reason] += 1
+        except TransitionError:
+            self._context.counters["drops/transition"] += 1
         else:
             self._streams.start_wanted(now)
 
     def handle_unreachable(self, address: Address, now: float) -> None:
-        """Take the kernel's word (ECONNREFUSED) that nothing listens at ``address``: a reason to ask others at once."""
+        """Take the kernel's word (ECONNREFUSED) that nothing listens there; others are asked at once."""
         self._enter(now)
         self._probing.handle_unreachable(address, now)
         self._streams.start_wanted(now)
 
     def handle_stream_accepted(self, source: Address, now: float) -> int | None:
-        """Take a stream opened by a peer; return its id, None if it must be refused because there are too many."""
+        """Take a stream opened by a peer; return its id, None if there are too many."""
         self._enter(now)
         return self._streams.handle_accepted(source, now)
 
@@ -165,8 +179,9 @@ class Swim:
     def handle_timer(self, now: float) -> None:
         """Do what is due. Called long after the deadline, this process stood still: it doubts itself first.
 
-        Deadlines of judgement are put off by the gap and the score of local health rises, because the time that
-        passed was nobody's chance to answer (akka PR 30335: a stopped process that goes on accuses everybody).
+        Deadlines of judgement are put off by the gap and the score of local health rises, because the time
+        that passed was nobody's chance to answer (akka PR 30335: a stopped process that goes on accuses
+        everybody).
         """
         self._enter(now)
         agenda = self._context.agenda
@@ -181,8 +196,7 @@ class Swim:
                 break
             self._handle_due(key, now)
         self._streams.start_wanted(now)
-        if not self._context.table.num_live:
-            self._seeding.arrange()
+        self._seeding.arrange(now)
 
     def beat(self, now: float) -> None:
         """Raise the heartbeat number that rides on all messages: the host has just looked at itself."""
@@ -204,7 +218,7 @@ class Swim:
             self._context.agenda.cancel(key)
         self._spreading.handle_farewell(now)
 
-    # What goes out ---------------------------------------------------------------------------------------------
+    # What goes out ---------------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
         """Return when ``handle_timer`` is to be called next, None for never."""
@@ -227,8 +241,8 @@ class Swim:
     def members(self) -> Sequence[MemberView]:
         """Return all rows of the table and this host's own.
 
-        An alive, unaccused member counts as evidenced by the last word from anybody: had it failed, that fleet would
-        have said so. A host that hears nobody has no such evidence.
+        An alive, unaccused member counts as evidenced by the last word from anybody: had it failed, that
+        fleet would have said so. A host that hears nobody has no such evidence.
         """
         context = self._context
         heard_at = context.last_heard_at if context.last_heard_at is not None else float("-inf")
@@ -278,7 +292,7 @@ class Swim:
             "outbox": len(self._post.outbox),
         }
 
-    # Inside ----------------------------------------------------------------------------------------------------
+    # Inside ----------------------------------------------------------------------------------------------
 
     def _enter(self, now: float) -> None:
         self._context.now = max(self._context.now, now)
@@ -327,6 +341,3 @@ class Swim:
             context.now,
             context.beat,
         )
-
-    def _ignore(self, now: float) -> None:
-        """The shell looks at ``wants_seeds`` whenever it wakes; being woken is all that was needed."""

@@ -1,7 +1,7 @@
 """Values on the wire: ids as 16 bytes, addresses as packed literals, integers within bounds.
 
-Decoding accepts the exact type and range of each field and nothing else. The protocol knows neither floats, text
-nor maps, so that NaN (consul#3023), deep nesting and invalid UTF-8 have nowhere to stand.
+Decoding accepts the exact type and range of each field and nothing else. The protocol knows neither floats,
+text nor maps, so that NaN (consul#3023), deep nesting and invalid UTF-8 have nowhere to stand.
 """
 
 from __future__ import annotations
@@ -56,7 +56,17 @@ def address_from_wire(packed: Any, port: Any) -> Address:
     family = _FAMILIES.get(len(packed)) if type(packed) is bytes else None
     if family is None:
         raise RejectedError("malformed", "address")
+    if not any(packed):
+        raise RejectedError("malformed", "unspecified address")
     return Address(socket.inet_ntop(family, packed), integer(port, MAX_PORT, 1))
+
+
+def canonical(address: Address) -> Address:
+    """Return the address in the one spelling all hosts use; raises :class:`ValueError` for a name."""
+    try:
+        return address_from_wire(*address_to_wire(address))
+    except RejectedError as error:
+        raise ValueError(f"{address} is no address to be reached at: {error.detail}") from None
 
 
 def integer(value: Any, most: int, least: int = 0) -> int:

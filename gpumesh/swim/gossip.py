@@ -29,9 +29,13 @@ class Spreading:
         parameters = context.parameters
         had_news = False
         for member in context.table.draw(context.random, parameters.gossip_fanout):
-            if not self._post.send(Gossip(), member.address, member):
+            is_told = now - member.notice_at < parameters.probe_interval_s
+            if not is_told and member.accusation() is not None:
+                member.notice_at = now
+            if self._post.send(Gossip(), member.address, None if is_told else member):
+                had_news = True
+            elif member.accusation() is None:
                 break
-            had_news = True
         wait_s = parameters.gossip_interval_s if had_news else parameters.idle_gossip_interval_s
         context.agenda.set(GOSSIP, now + wait_s)
 

@@ -1,14 +1,13 @@
-"""The way in: an authenticated message is word of its sender first, then news, then a question or an answer."""
+"""The way in: a message is word of its sender first, then news, then a question or an answer."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from gpumesh.errors import RejectedError
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import Context
-from gpumesh.swim.defence import Defence
+from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
+from gpumesh.swim.fields import canonical
 from gpumesh.swim.frames import Hello
 from gpumesh.swim.member import Member
 from gpumesh.swim.post import Post
@@ -30,9 +29,6 @@ from gpumesh.swim.wire import (
     decode,
 )
 
-EPOCH_OVERLAP_S: Final = 10.0
-"""A datagram of an older run may be this late; later it means that the older daemon still runs."""
-
 
 class Intake:
     """Opens, decodes and routes what comes in. ``streams`` is set once, when the engine is put together."""
@@ -41,6 +37,7 @@ class Intake:
 
     def __init__(
         self,
+        *,
         context: Context,
         post: Post,
         belief: Belief,
@@ -99,19 +96,22 @@ class Intake:
             self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True)
         return True
 
-    def handle_row(self, statement: Statement, now: float) -> None:
-        """Take one row of a peer's table."""
+    def handle_row(self, statement: Statement, now: float, is_joining: bool) -> None:
+        """Take one row of a peer's table; ``is_joining``: this host knew nobody when the stream began."""
         if statement.host_id == self._context.host_id:
             self._defence.handle_statement(statement, None, now)
         else:
-            self._belief.handle_statement(statement, now, is_sync=True)
+            self._belief.handle_statement(statement, now, is_sync=True, is_joining=is_joining)
 
-    def handle_stream_answer(self, seq: int, hello: Hello, now: float) -> None:
+    def handle_stream_answer(self, seq: int, hello: Hello) -> None:
         """Take the answer to a stream ping; the introduction has been taken as evidence already."""
         if self._probing.handle_indirect_ack(seq, hello.sender.host_id):
             member = self._context.table.get(hello.sender.host_id)
-            if member is not None:
-                member.transport = "stream"
+            if member is None:
+                return
+            if member.transport == "stream":
+                self._context.want_sync(member.host_id)  # datagrams do not get through: bring news this way
+            member.transport = "stream"
 
     def _hear_sender(self, sender: Sender, source: Address, session: bytes, now: float) -> Member | None:
         """Take what the sender states of itself; return it if it is known at this epoch."""
@@ -121,9 +121,8 @@ class Intake:
         if sender.epoch < member.epoch:
             if now - member.epoch_since_at > EPOCH_OVERLAP_S and source != member.address:
                 reason = f"two daemons claim {member.host_id}: epoch {member.epoch} at {member.address}, "
-                self._belief.report_conflict(
-                    member, source, reason + f"epoch {sender.epoch} at {source}", now
-                )
+                reason += f"epoch {sender.epoch} at {source}"
+                self._report_older(member, sender, source, reason, now)
             return None
         if sender.epoch > member.epoch:
             if source != member.address:
@@ -133,6 +132,14 @@ class Intake:
         member.beat = max(member.beat, sender.beat)
         self._belief.handle_evidence(member, sender.incarnation, now, is_proven=session == member.session)
         return member
+
+    def _report_older(self, member: Member, sender: Sender, source: Address, reason: str, now: float) -> None:
+        try:
+            address = canonical(source)
+        except ValueError:
+            return  # a scoped address, which means nothing elsewhere
+        claim = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, address)
+        self._belief.report_conflict(member, claim, address, reason, now)
 
     def _handle_statement(self, statement: Statement | Vouch, teller: Member | None, now: float) -> None:
         is_own = statement.host_id == self._context.host_id
@@ -152,7 +159,7 @@ class Intake:
             is_stranger = member is None or member.epoch < sender.epoch
             self._post.send(Ack(primary.seq, is_stranger), source, member, introduces=not primary.target)
         elif isinstance(primary, Ack):
-            self._handle_ack(primary, sender, source, session, member, now)
+            self._handle_ack(datagram, primary, source, session, now)
         elif isinstance(primary, PingReq):
             self._relaying.handle_request(primary, source, now)
         elif isinstance(primary, RelayedAck):
@@ -166,12 +173,12 @@ class Intake:
         ):
             self._belief.notice(member, now, source)
 
-    def _handle_ack(
-        self, ack: Ack, sender: Sender, source: Address, session: bytes, member: Member | None, now: float
-    ) -> None:
+    def _handle_ack(self, datagram: Datagram, ack: Ack, source: Address, session: bytes, now: float) -> None:
+        sender = datagram.sender
         if self._relaying.handle_ack(ack, (sender.host_id, sender.epoch, sender.incarnation)):
             return
         probe = self._probing.handle_ack(ack, sender.host_id, now)
+        member = self._context.table.get(sender.host_id)
         if ack.is_stranger:
             self._post.send(Gossip(), source, member, introduces=True, has_news=False)
         if probe is None:

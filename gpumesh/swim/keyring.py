@@ -1,7 +1,8 @@
 """Fleet keys: several are accepted, the first one sends, so that a key is changed without losing anybody.
 
-A key is 32 random bytes, written in base64, one a line; ``#`` begins a comment. Its id, the first four bytes of
-its SHA-256 in hex, may be shown and logged: it tells people which key a host uses and reveals nothing of it.
+A key is 32 random bytes, written in base64, one a line; ``#`` begins a comment. Its id, the first four
+bytes of its SHA-256 in hex, may be shown and logged: it tells people which key a host uses and reveals
+nothing of it.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Member:
         name = TRANSITIONS.get((before, after))
         if name is None or epoch < self.epoch:
             raise TransitionError(
-                f"{self.host_id}: {self.reachability} at epoch {self.epoch} cannot become {after} at epoch {epoch}"
+                f"{self.host_id} is {self.reachability} at epoch {self.epoch}: not {after} at epoch {epoch}"
             )
         if epoch != self.epoch:
             self._begin_epoch(epoch, now)

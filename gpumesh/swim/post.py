@@ -8,6 +8,7 @@ from gpumesh.model import Address
 from gpumesh.swim.context import Context
 from gpumesh.swim.member import Member
 from gpumesh.swim.parameters import retransmit_limit
+from gpumesh.swim.statement import Statement
 from gpumesh.swim.wire import (
     FRAMING_BYTES,
     MAX_DIGEST_BYTES,
@@ -41,17 +42,19 @@ class Post:
         *,
         introduces: bool = False,
         has_news: bool = True,
+        extra: Statement | None = None,
     ) -> bool:
         """Queue one datagram; return False if it is gossip without any news, which is not sent.
 
-        ``member`` is whom it goes to: an accusation of the member itself leads, whatever else there is, so that
-        it can refute at once (Lifeguard's buddy system). ``introduces`` adds this host's own statement.
-        ``has_news`` is False towards those who are most likely gone, on whom news would be wasted.
+        ``member`` is whom it goes to: an accusation of the member itself leads, whatever else there is, so
+        that it can refute at once (Lifeguard's buddy system). ``introduces`` adds this host's own
+        statement. ``extra`` is one more statement meant for the receiver. ``has_news`` is False towards
+        those who are most likely gone, on whom news would be wasted.
         """
         context = self._context
         digest = self._digest() if isinstance(primary, Ping | Ack) else b""
         head = encode_head(context.sender(), digest, primary)
-        statements = self._direct(member, introduces=introduces)
+        statements = self._direct(member, extra, introduces=introduces)
         room = (
             context.parameters.datagram_bytes - context.sealer.overhead_bytes - len(head) - 2 * FRAMING_BYTES
         )
@@ -73,8 +76,8 @@ class Post:
         waiting, self.outbox = self.outbox, []
         return waiting
 
-    def _direct(self, member: Member | None, *, introduces: bool) -> list[bytes]:
-        statements = []
+    def _direct(self, member: Member | None, extra: Statement | None, *, introduces: bool) -> list[bytes]:
+        statements = [] if extra is None else [encode_statement(extra)]
         accusation = member.accusation() if member is not None else None
         if accusation is not None:
             statements.append(encode_statement(accusation))

@@ -1,13 +1,15 @@
 """Probing: who is asked for a sign of life, when, by which ways, and what silence means.
 
-A round (SWIM, section 3.1 and 4.3) takes the next member of a shuffled order, so that each is asked once before any
-is asked twice, and a newcomer is put at a random place in what remains. First a direct ping. If no ack comes within
-the timeout, k relays are asked to ping and a stream is tried, at once: an answer by any way counts. Relays say
-after 80 % of the timeout that they got nothing (nack); nacks that do not come mean that the fault may be here, and
-raise the score by which interval and timeout stretch (Lifeguard, section IV.A).
+A round (SWIM, section 3.1 and 4.3) takes the next member of a shuffled order, so that each is asked once
+before any is asked twice, and a newcomer is put at a random place in what remains. First a direct ping. If
+no ack comes within the timeout, k relays are asked to ping and a stream is tried, at once: an answer by any
+way counts. Relays say after 80 % of the timeout that they got nothing (nack); nacks that do not come mean
+that the fault may be here, and raise the score by which interval and timeout stretch (Lifeguard, section
+IV.A).
 
-Besides the rounds, members that stand accused by hearsay are probed at once, and a kernel that answers "connection
-refused" for a peer's port skips the direct wait. Both end like a round: an answer vouches, silence accuses.
+Besides the rounds, members that stand accused by hearsay are probed at once, and a kernel that answers
+"connection refused" for a peer's port skips the direct wait. Both end like a round: an answer vouches,
+silence accuses.
 """
 
 from __future__ import annotations
@@ -32,8 +34,18 @@ DOUBTS_AT_ONCE: Final = 32
 class Probe:
     """One question in flight."""
 
-    __slots__ = ("address", "ends_at", "host_id", "is_direct", "is_round", "judges", "num_asked", "num_nacks", "seq",
-                 "started_at")  # fmt: skip
+    __slots__ = (
+        "address",
+        "ends_at",
+        "host_id",
+        "is_direct",
+        "is_round",
+        "judges",
+        "num_asked",
+        "num_nacks",
+        "seq",
+        "started_at",
+    )
 
     def __init__(self, seq: int, host_id: str, address: Address, now: float, ends_at: float) -> None:
         self.seq = seq
@@ -103,7 +115,7 @@ class Probing:
             context.agenda.set_earlier(DOUBTS, now + context.parameters.gossip_interval_s)
 
     def handle_reclaim(self, now: float) -> None:
-        """Try a failed member again, telling it what is held of it, so that it can refute (memberlist#222)."""
+        """Try a failed member again and tell it what is held of it, so that it refutes (memberlist#222)."""
         context = self._context
         member = context.table.draw_failed(context.random)
         if member is None:
@@ -152,7 +164,7 @@ class Probing:
             probe.num_nacks += 1
 
     def handle_unreachable(self, address: Address, now: float) -> None:
-        """Take the kernel's word that nothing listens at an address: ask others at once instead of waiting."""
+        """Take the kernel's word that nothing listens at an address: ask others without waiting."""
         member = self._context.table.at(address)
         if member is None or not member.is_live:
             return

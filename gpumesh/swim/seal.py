@@ -1,7 +1,7 @@
 """Sealing: only hosts of the same fleet, with a key of the fleet, are understood, and nothing is taken twice.
 
-A sealed datagram is a 35-byte header, then AES-256-GCM over the body with header and fleet label as associated
-data:
+A sealed datagram is a 35-byte header, then AES-256-GCM over the body with header and fleet label as
+associated data:
 
 ====== ===== =======================================================================================
 offset bytes what
@@ -14,10 +14,11 @@ offset bytes what
 27     8     counter within the session: the nonce
 ====== ===== =======================================================================================
 
-Each session has a key of its own, HKDF(fleet key, salt = session), so that a counter may serve as nonce although
-all hosts share one fleet key: a nonce repeats only if two runs drew the same 128 bits. A window over the counter
-refuses replays. A recording of a session that this host has not seen yet passes once; therefore only an answer
-to a question asked here proves that a session lives, and what is not proven is no evidence of life.
+Each session has a key of its own, HKDF(fleet key, salt = session), so that a counter may serve as nonce
+although all hosts share one fleet key: a nonce repeats only if two runs drew the same 128 bits. A window
+over the counter refuses replays. A recording of a session that this host has not seen yet passes once;
+therefore only an answer to a question asked here proves that a session lives, and what is not proven is
+no evidence of life.
 
 Streams are bound to 16 random bytes from each end, so that a recorded stream opens nowhere.
 """
@@ -180,7 +181,7 @@ class FleetSealer:
         return self._keys[self._key_id]
 
     def key(self, key_id: bytes) -> FleetKey:
-        """Return the key with this id; raises :class:`RejectedError` and remembers the id if it is not known."""
+        """Return the key with this id; an unknown id is remembered and raises :class:`RejectedError`."""
         key = self._keys.get(key_id)
         if key is None:
             self.unknown_key_id = key_id.hex()

@@ -1,8 +1,8 @@
 """Finding the fleet: when to ask for seeds, and whom of them to call.
 
-Seeds and cached peers are names to the shell, which resolves them anew each time (consul#22753: resolved once, and
-the only seed had moved). While nobody is known they are asked for with growing waits, for ever; later now and then,
-so that two fleets started apart from different seeds become one.
+Seeds and cached peers are names to the shell, which resolves them anew each time (consul#22753: resolved
+once, and the only seed had moved). While nobody is known they are asked for with growing waits, for ever;
+later now and then, so that two fleets started apart from different seeds become one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 
 from gpumesh.model import Address
 from gpumesh.swim.context import Context
+from gpumesh.swim.fields import canonical
 from gpumesh.swim.probe import Probing
 from gpumesh.swim.sync import Streams
 
@@ -32,6 +33,7 @@ class Seeding:
         self._streams = streams
         self._tried_at = float("-inf")
         self._wait_s = context.parameters.seed_retry_s
+        context.agenda.set(SEEDS, context.now)
 
     def wants_seeds(self, now: float) -> bool:
         """Return whether the shell should resolve the seeds and hand them in."""
@@ -44,23 +46,38 @@ class Seeding:
         is_alone = context.table.num_live == 0
         grown_s = min(self._wait_s * 2, context.parameters.seed_retry_max_s)
         self._wait_s = grown_s if is_alone else context.parameters.seed_retry_s
-        unknown = [address for address in dict.fromkeys(addresses) if self._is_worth_a_call(address)]
+        unknown = self._unknown(addresses)
         chosen = context.random.sample(unknown, min(NUM_PINGED, len(unknown)))
         for address in chosen:
             self._probing.ask_seed(address, now)
         for address in chosen[:NUM_CALLED]:
             self._streams.open(address, now)
-        self.arrange()
+        context.agenda.set(SEEDS, self._next_at())
 
-    def arrange(self) -> None:
-        """Have the shell woken when seeds are wanted next."""
-        self._context.agenda.set(SEEDS, self._next_at())
+    def handle_due(self, now: float) -> None:
+        """Wake the shell, which looks at ``wants_seeds``; wake it again should it hand none in."""
+        self._context.agenda.set(SEEDS, now + self._wait_s)
+
+    def arrange(self, now: float) -> None:
+        """Have the shell woken sooner, if this host has lost everybody."""
+        if self._context.table.num_live == 0 and not self._context.is_leaving:
+            soonest_at = now + self._context.parameters.seed_retry_s
+            self._context.agenda.set_earlier(SEEDS, max(soonest_at, self._next_at()))
 
     def _next_at(self) -> float:
         if self._context.table.num_live == 0:
             return self._tried_at + self._wait_s
         return self._tried_at + self._context.parameters.seed_retry_max_s * SETTLED_FACTOR
 
-    def _is_worth_a_call(self, address: Address) -> bool:
-        member = self._context.table.at(address)
-        return address != self._context.address and (member is None or not member.is_live)
+    def _unknown(self, addresses: Sequence[Address]) -> list[Address]:
+        unknown: dict[Address, None] = {}
+        for given in addresses:
+            try:
+                address = canonical(given)
+            except ValueError:
+                self._context.counters["drops/bad_seed"] += 1
+                continue
+            member = self._context.table.at(address)
+            if address != self._context.address and (member is None or not member.is_live):
+                unknown[address] = None
+        return list(unknown)

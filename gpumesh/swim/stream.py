@@ -1,9 +1,9 @@
 """One stream as bytes: a challenge each way, then sealed frames with a length before each.
 
-Each end opens with 20 bytes in the clear: ``gms``, the version, and a challenge of 16 random bytes. All that
-follows is sealed under keys made from both challenges, so a recorded stream opens nowhere, and whoever has no key
-learns nothing and costs no more than those 20 bytes. A frame's length is held against its bound as soon as its four
-bytes are there, before anything is kept for it.
+Each end opens with 20 bytes in the clear: ``gms``, the version, and a challenge of 16 random bytes. All
+that follows is sealed under keys made from both challenges, so a recorded stream opens nowhere, and whoever
+has no key learns nothing and costs no more than those 20 bytes. A frame's length is held against its bound
+as soon as its four bytes are there, before anything is kept for it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class Channel:
         return len(frame).to_bytes(LENGTH_BYTES, "big") + frame
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take a chunk and return the bodies it completes; raises :class:`RejectedError`, then the stream is over."""
+        """Take a chunk and return the bodies it completes.
+
+        Raises :class:`RejectedError`; the stream is over then.
+        """
         self._num_bytes += len(data)
         if self._num_bytes > self._limit_bytes:
             raise RejectedError("too_large", "stream")

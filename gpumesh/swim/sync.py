@@ -1,9 +1,9 @@
 """Streams and what runs over them: push/pull, joining, and the ping that takes the other way.
 
 A push/pull is two turns each: the opener says who it is, its member table and its passenger's summary; the
-acceptor answers with the same and with the pages that the opener lacks; the opener closes with the pages that the
-acceptor lacks. Repairing what gossip missed, joining and merging two halves of a partition are all this one
-conversation. A stream ping is its first exchange alone.
+acceptor answers with the same and with the pages that the opener lacks; the opener closes with the pages
+that the acceptor lacks. Repairing what gossip missed, joining and merging two halves of a partition are all
+this one conversation. A stream ping is its first exchange alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from gpumesh.errors import RejectedError
+from gpumesh.errors import RejectedError, TransitionError
 from gpumesh.model import Address
 from gpumesh.swim.context import Context
 from gpumesh.swim.frames import (
@@ -37,6 +37,8 @@ from gpumesh.swim.stream import CHALLENGE_BYTES, Channel
 SYNC: Final = ("sync", None)
 TOTAL_FACTOR: Final = 6
 """A stream may take this many times the timeout in all, however steadily it trickles."""
+PING_SHARE: Final = 4
+"""At most a quarter of the streams are pings, so that a mass failure leaves room for syncs."""
 SYNC_FAILED_CHANCE: Final = 0.2
 """Share of the periodic push/pulls that try a failed member, for networks where only streams get through."""
 
@@ -58,22 +60,23 @@ class Conversation:
         self.opened_at = now
         self.peer: str | None = None
         self.num_ends = 0
+        self.is_joining = False
         self.summary = bytearray()
 
 
 class Streams:
     """All streams of the engine: bounded in number, bytes and time.
 
-    ``on_hello`` introduces the other end to the engine and returns False to hang up; ``on_row`` takes one row of its
-    table; ``on_ping_answered`` takes the answer to a stream ping.
+    ``on_hello`` introduces the other end to the engine and returns False to hang up; ``on_row`` takes one
+    row of its table; ``on_ping_answered`` takes the answer to a stream ping.
     """
 
     def __init__(
         self,
         context: Context,
         on_hello: Callable[[Hello, float], bool],
-        on_row: Callable[[Statement, float], None],
-        on_ping_answered: Callable[[int, Hello, float], None],
+        on_row: Callable[[Statement, float, bool], None],
+        on_ping_answered: Callable[[int, Hello], None],
     ) -> None:
         self._context = context
         self._on_hello = on_hello
@@ -90,15 +93,26 @@ class Streams:
     def open(self, address: Address, now: float, *, wanted: str = "", probe_seq: int | None = None) -> bool:
         """Open a push/pull, or a stream ping if ``probe_seq`` is given; return False if it was refused."""
         is_ping = probe_seq is not None
-        for talk in self._talks.values():
-            if talk.is_opener and talk.address == address and (talk.probe_seq is not None) == is_ping:
-                return False
+        alike = [
+            talk
+            for talk in self._talks.values()
+            if talk.is_opener and (talk.probe_seq is not None) == is_ping
+        ]
+        if any(talk.address == address for talk in alike):
+            return False
+        if is_ping and len(alike) >= self._context.parameters.num_streams // PING_SHARE:
+            self._context.counters["drops/streams"] += 1
+            return False
         talk = self._begin(address, now, is_opener=True)
         if talk is None:
             return False
         talk.purpose = Purpose.PING if is_ping else Purpose.SYNC
+        talk.is_joining = self._context.table.num_live == 0
         talk.wanted = wanted
         talk.probe_seq = probe_seq
+        if is_ping:
+            ends_at = now + 2 * self._context.parameters.probe_interval_s
+            self._context.agenda.set(("stream", talk.stream_id), ends_at)
         self.actions.append(OpenStream(talk.stream_id, address))
         self._context.counters["streams/pings" if is_ping else "streams/syncs"] += 1
         return True
@@ -136,6 +150,9 @@ class Streams:
         except RejectedError as error:
             self._context.counters["drops/stream_" + error.reason] += 1
             self._close(talk)
+        except TransitionError:
+            self._context.counters["drops/stream_transition"] += 1
+            self._close(talk)
 
     def handle_closed(self, stream_id: int) -> None:
         """Forget a stream that the other end closed, or that never opened."""
@@ -172,9 +189,9 @@ class Streams:
         if passengers is not None:
             context.want_sync(passengers)
         while context.wanted_syncs:
-            member = context.table.get(context.wanted_syncs.popitem(last=False)[0])
-            if member is not None and member.is_live:
-                self.open(member.address, now, wanted=member.host_id)
+            wanted = context.table.get(context.wanted_syncs.popitem(last=False)[0])
+            if wanted is not None and wanted.is_live:
+                self.open(wanted.address, now, wanted=wanted.host_id)
         while context.stream_pings:
             host_id, address, seq = context.stream_pings.popleft()
             self.open(address, now, wanted=host_id, probe_seq=seq)
@@ -207,7 +224,7 @@ class Streams:
             raise RejectedError("malformed", "a stream begins with an introduction")
         elif isinstance(frame, Rows):
             for statement in frame.statements:
-                self._on_row(statement, now)
+                self._on_row(statement, now, talk.is_joining)
         elif isinstance(frame, Summary):
             if len(talk.summary) + len(frame.chunk) > MAX_SUMMARY_BYTES:
                 raise RejectedError("too_large", "summary")
@@ -226,7 +243,7 @@ class Streams:
             self._close(talk)
         elif talk.is_opener:
             if talk.probe_seq is not None:
-                self._on_ping_answered(talk.probe_seq, hello, now)
+                self._on_ping_answered(talk.probe_seq, hello)
                 self._close(talk)
         else:
             talk.purpose = hello.purpose

@@ -4,9 +4,10 @@ The body is one msgpack array::
 
     [kind, sender id, epoch, incarnation, beat, digest, arguments, statements, updates]
 
-``statements`` is membership news (:class:`Statement`, :class:`Vouch`), ``updates`` belongs to the passenger, and
-both ride on every datagram that has room. Membership fills first, up to what is reserved for the passenger
-(memberlist#299). Each sender states its own epoch and incarnation, so every datagram is also word of life.
+``statements`` is membership news (:class:`Statement`, :class:`Vouch`), ``updates`` belongs to the
+passenger, and both ride on every datagram that has room. Membership fills first, up to what is reserved for
+the passenger (memberlist#299). Each sender states its own epoch and incarnation, so every datagram is also
+word of life.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class PingReq:
-    """Ping ``target`` on the sender's behalf; answer with :class:`RelayedAck`, or :class:`Nack` before the end."""
+    """Ping ``target`` on the sender's behalf; answer with :class:`RelayedAck`, in time with :class:`Nack`."""
 
     seq: int
     target: str

@@ -13,8 +13,16 @@ from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.engine import Swim
 from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.parameters import Parameters
-from gpumesh.swim.ports import CloseStream, IdentityConflict, MemberChanged, OpenStream, SelfAccused, SendStream
-from gpumesh.swim.ports import StreamAction, SwimEvent
+from gpumesh.swim.ports import (
+    CloseStream,
+    IdentityConflict,
+    MemberChanged,
+    OpenStream,
+    SelfAccused,
+    SendStream,
+    StreamAction,
+    SwimEvent,
+)
 from gpumesh.swim.seal import FleetSealer
 
 KEY = Keyring((FleetKey(bytes(range(32))),))
@@ -99,11 +107,11 @@ class Host:
 
 
 def host_id(number: int) -> str:
-    return str(UUID(int=number + 1))
+    return str(UUID(int=((number + 1) << 112) + number + 1))
 
 
 class Link:
-    """Carries datagrams and streams between hosts with latency, loss and cuts; everything comes from one seed."""
+    """Carries datagrams and streams between hosts with latency, loss and cuts, all from one seed."""
 
     def __init__(self, seed: int = 0, *, parameters: Parameters | None = None, loss: float = 0.0) -> None:
         self.seed = seed
@@ -112,7 +120,7 @@ class Link:
         self.loss = loss
         self.now = 1000.0
         self.hosts: dict[Address, Host] = {}
-        self.is_cut: Callable[[Address, Address], bool] = lambda source, target: False
+        self.is_cut: Callable[[Address, Address], bool] = lambda _source, _target: False
         self.streams_work = True
         self.datagrams_work = True
         self.wiretap: list[tuple[bytes, Address, Address]] = []
@@ -146,7 +154,11 @@ class Link:
         )
         first = next(iter(self.hosts), None)
         host = Host(
-            f"host-{number}", address, engine, passenger, list(seeds if seeds is not None else [first] if first else [])
+            f"host-{number}",
+            address,
+            engine,
+            passenger,
+            list(seeds if seeds is not None else [first] if first else []),
         )
         self.hosts[address] = host
         self._settle(host)
@@ -172,7 +184,9 @@ class Link:
             timers = [
                 (deadline, host)
                 for host in self.hosts.values()
-                if host.is_up and not host.is_stopped and (deadline := host.engine.next_deadline()) is not None
+                if host.is_up
+                and not host.is_stopped
+                and (deadline := host.engine.next_deadline()) is not None
             ]
             timer_at = min((deadline for deadline, _ in timers), default=float("inf"))
             queue_at = self._queue[0][0] if self._queue else float("inf")
@@ -189,7 +203,9 @@ class Link:
             self._settle(host)
 
     def all_see(self, hosts: Sequence[Host], subjects: Sequence[Host], state: Reachability) -> bool:
-        return all(host.sees(subject) is state for host in hosts for subject in subjects if host is not subject)
+        return all(
+            host.sees(subject) is state for host in hosts for subject in subjects if host is not subject
+        )
 
     def is_whole(self) -> bool:
         up = [host for host in self.hosts.values() if host.is_up]
@@ -207,7 +223,11 @@ class Link:
             assert len(data) <= self.parameters.datagram_bytes
             self.wiretap.append((data, host.address, target))
             del self.wiretap[:-20_000]
-            if self.datagrams_work and self.random.random() >= self.loss and not self.is_cut(host.address, target):
+            if (
+                self.datagrams_work
+                and self.random.random() >= self.loss
+                and not self.is_cut(host.address, target)
+            ):
                 self._later(lambda data=data, target=target: self._deliver(data, host.address, target))  # type: ignore[misc]
         while (action := engine.next_stream_action()) is not None:
             self._act(host, action)
@@ -273,7 +293,9 @@ class Link:
         self._settle(host)
 
 
-def joined(count: int, seed: int = 0, *, parameters: Parameters | None = None, within_s: float = 30.0) -> Link:
+def joined(
+    count: int, seed: int = 0, *, parameters: Parameters | None = None, within_s: float = 30.0
+) -> Link:
     """Return a link with ``count`` hosts that all see each other alive."""
     link = Link(seed, parameters=parameters)
     for number in range(count):
