@@ -101,7 +101,8 @@ class World:
     def __init__(self) -> None:
         self.now = 1000.0
         self.hosts: list[Host] = []
-        self.is_cut: Callable[[Address, Address], bool] = lambda source, target: False
+        self.cut_off: set[Address] = set()
+        """Hosts to and from which nothing passes."""
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._num = itertools.count()
         self._ends: dict[tuple[Address, int], tuple[Address, int]] = {}
@@ -142,9 +143,7 @@ class World:
 
     def restart(self, host: Host) -> Host:
         host.is_up = False
-        return self.start(
-            host.number, health=host.health, epoch=host.identity.epoch + 1, is_first_run=False
-        )
+        return self.start(host.number, health=host.health, epoch=host.identity.epoch + 1, is_first_run=False)
 
     def cut_power(self, host: Host) -> None:
         host.is_up = False
@@ -212,6 +211,9 @@ class World:
         assert due_at is not None
         self._at(max(due_at, self.now + 0.001), lambda: self._wake(host))
 
+    def _is_cut(self, source: Address, target: Address) -> bool:
+        return not self.cut_off.isdisjoint((source, target))
+
     def _find(self, address: Address) -> Host | None:
         return next((host for host in self.hosts if host.address == address and host.is_up), None)
 
@@ -231,7 +233,7 @@ class World:
     def _send(self, host: Host, data: bytes, target: Address) -> None:
         def arrive() -> None:
             other = self._find(target)
-            if other is not None and not self.is_cut(host.address, target):
+            if other is not None and not self._is_cut(host.address, target):
                 other.mesh.handle_datagram(data, host.address, self.now)
                 self._drain(other)
 
@@ -239,7 +241,7 @@ class World:
 
     def _open(self, host: Host, stream_id: int, target: Address) -> None:
         def arrive() -> None:
-            other = None if self.is_cut(host.address, target) else self._find(target)
+            other = None if self._is_cut(host.address, target) else self._find(target)
             accepted = other.mesh.handle_stream_accepted(host.address, self.now) if other else None
             if other is None or accepted is None:
                 host.mesh.handle_stream_closed(stream_id, self.now)
@@ -257,7 +259,7 @@ class World:
         def arrive() -> None:
             address, other_id = self._ends.get((host.address, stream_id), (host.address, -1))
             other = self._find(address)
-            if other is None or other_id < 0 or self.is_cut(host.address, address):
+            if other is None or other_id < 0 or self._is_cut(host.address, address):
                 return
             for start in range(0, len(data), 700):
                 other.mesh.handle_stream_data(other_id, data[start : start + 700], self.now)

@@ -88,9 +88,9 @@ def test_restart_cools_down_and_then_is_ready(world: World, fleet: list[Host]) -
 
 
 def test_first_run_owes_no_cooldown(world: World, fleet: list[Host]) -> None:
-    assert not any(
-        event.fields.get("to") == "cooldown" for host in fleet for event in host.events
-    ), "nobody cooled down"
+    assert not any(event.fields.get("to") == "cooldown" for host in fleet for event in host.events), (
+        "nobody cooled down"
+    )
 
 
 def test_lost_gpu_degrades_everywhere_within_ten_seconds_and_the_rest_stays_placeable(
@@ -140,12 +140,12 @@ def test_cordon_reaches_all_with_its_reason_and_ends(world: World, fleet: list[H
 
 def test_host_cut_off_calls_itself_isolated_and_cools_down_after(world: World, fleet: list[Host]) -> None:
     lonely = fleet[3]
-    world.is_cut = lambda source, target: lonely.address in {source, target}
+    world.cut_off = {lonely.address}
     world.run_until(lambda: world.state(lonely, lonely) is HostState.ISOLATED, 20.0)
     assert place(Request("job"), world.view(lonely)).chosen is None
     others = fleet[:3]
     world.run_until(lambda: all(world.state(host, lonely) is HostState.FAILED for host in others), 30.0)
-    world.is_cut = lambda source, target: False
+    world.cut_off = set()
     world.run_until(lambda: world.all_see(lonely, HostState.COOLDOWN), 30.0)
     world.run_until(lambda: world.all_see(lonely, HostState.READY), 80.0)
     assert not any(
@@ -226,9 +226,11 @@ def test_big_record_arrives_by_stream(world: World) -> None:
     labels = {f"label-{number}": "x" * 60 for number in range(40)}
     hosts = [world.start(0), world.start(1, labels=labels)]
     world.run_until(
-        lambda: (seen := world.seen(hosts[0], hosts[1])) is not None
-        and seen.facts is not None
-        and seen.facts.labels == labels,
+        lambda: (
+            (seen := world.seen(hosts[0], hosts[1])) is not None
+            and seen.facts is not None
+            and seen.facts.labels == labels
+        ),
         15.0,
     )
 
