@@ -47,8 +47,8 @@ class _Lease:
     epoch: int
     beat: int
     evidence_at: float
-    """The newest evidence seen in any sighting. Membership counts a member that nobody accuses as evidenced by
-    the fleet's silence about it; once accused, that evidence stands as of when it was last seen to hold."""
+    """The newest evidence seen in any sighting. Membership counts a member that nobody accuses as evidenced
+    by the fleet's silence about it; once accused, it stands as of when that was last seen to hold."""
     rose_at: float
     """When the beat was last heard to rise, or first heard at all."""
     contacted_at: float | None = None
