@@ -166,13 +166,13 @@ class Prober:
         child.send("probe", current.number)
         if not child.is_ended:
             await _is_set_within(current.over, self._deadline_s)
+        if current.is_done and not current.is_last:
+            self._backoff_s = 0.0
+            return current.probe()
         if current.is_last or child.is_ended:
             return await self._bury()
-        if not current.is_done:
-            self._hung_since = self._hung_since or current.started_at
-            return self._hung()
-        self._backoff_s = 0.0
-        return current.probe()
+        self._hung_since = self._hung_since or current.started_at
+        return self._hung()
 
     async def _glance(self) -> Probe | None:
         """Look whether a stuck child has come loose: None if so; else what to tell, and escalate in time."""
@@ -182,7 +182,7 @@ class Prober:
             await _is_set_within(current.over, _GLANCE_S)
             if current.is_done and not current.is_last:
                 return None
-        if child.is_ended:
+        if child.is_ended or child.is_reaped():
             return await self._bury(_GLANCE_S)
         self._escalate(child)
         return self._hung()
@@ -218,7 +218,9 @@ class Prober:
         where = f" in {call}" if call else ""
         is_idle = current is None or current.is_done or not current.is_begun
         told = Probe(driver=None) if current is None or is_idle else current.probe()
-        told = self._fail(replace(told, error=f"the prober {ending}{where}", call=call), MAX_BACKOFF_S)
+        # The count is left out: cards that were not got to are not gone.
+        told = replace(told, error=f"the prober {ending}{where}", call=call, num_devices=None)
+        told = self._fail(told, MAX_BACKOFF_S)
         if is_idle and self._has_answered and self._backoff_s == FIRST_BACKOFF_S:
             self._is_restart_due, self._next_start_at = True, 0.0
         return self._hung_too(told)
@@ -248,7 +250,8 @@ class Prober:
             # What was read so long ago tells nothing of now.
             probe = replace(probe, devices=tuple(_without_reading(state) for state in probe.devices))
         probe = self._hung_too(probe)
-        error = f"the driver has not answered for {probe.hung_for_s:.0f} s, in {self._hung_call}"
+        where = f", in {self._hung_call}" if self._hung_call else ""
+        error = f"the driver has not answered for {probe.hung_for_s:.0f} s{where}"
         return replace(probe, error=error, duration_s=probe.hung_for_s)
 
     def _handle_frame(self, frame: list[Any]) -> None:
