@@ -8,12 +8,14 @@ asked to end first and killed only long after that (dcgm-exporter#84). What come
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from gpumesh.config import GpuConfig
+from gpumesh.daemon.library_traces import library_traces
 from gpumesh.daemon.prober_process import ProberProcess
 from gpumesh.daemon.prober_wire import Backend, device_state, driver_info
 from gpumesh.health.devices import DeviceState, DriverInfo, Probe
@@ -26,6 +28,7 @@ PATIENCE_DEADLINES: Final = 12
 KILL_AFTER_S: Final = 60.0
 FIRST_BACKOFF_S: Final = 0.5
 MAX_BACKOFF_S: Final = 60.0
+_LIBRARY_NOT_FOUND: Final = 12
 _GLANCE_S: Final = 0.05
 _END_S: Final = 2.0
 
@@ -102,6 +105,8 @@ class Prober:
         self._terminated_at: float | None = None
         self._is_killed = False
         self._failure = Probe(driver=None, error="no card has been looked at yet")
+        self._traces: tuple[int | None, ...] | None = None
+        """What was found of the library when it was absent: once that changes, there is no waiting."""
         self._backoff_s = 0.0
         self._next_start_at = 0.0
 
@@ -126,7 +131,7 @@ class Prober:
             if told is not None:
                 return told
         if self._child is None:
-            if time.monotonic() < self._next_start_at:
+            if self._is_to_wait():
                 return self._hung_too(self._failure)
             try:
                 self._start()
@@ -152,7 +157,7 @@ class Prober:
 
     def _start(self) -> None:
         self._ready, self._has_answered, self._is_restart_due = asyncio.Event(), False, False
-        self._terminated_at, self._is_killed, self._round = None, False, None
+        self._terminated_at, self._is_killed, self._round, self._traces = None, False, None, None
         self._child = ProberProcess(self._backend, on_frame=self._handle_frame, on_end=self._handle_end)
 
     async def _look(self) -> Probe:
@@ -166,13 +171,13 @@ class Prober:
         child.send("probe", current.number)
         if not child.is_ended:
             await _is_set_within(current.over, self._deadline_s)
+        if current.is_done and not current.is_last:
+            self._backoff_s = 0.0
+            return current.probe()
         if current.is_last or child.is_ended:
             return await self._bury()
-        if not current.is_done:
-            self._hung_since = self._hung_since or current.started_at
-            return self._hung()
-        self._backoff_s = 0.0
-        return current.probe()
+        self._hung_since = self._hung_since or current.started_at
+        return self._hung()
 
     async def _glance(self) -> Probe | None:
         """Look whether a stuck child has come loose: None if so; else what to tell, and escalate in time."""
@@ -182,7 +187,7 @@ class Prober:
             await _is_set_within(current.over, _GLANCE_S)
             if current.is_done and not current.is_last:
                 return None
-        if child.is_ended:
+        if child.is_ended or child.is_reaped():
             return await self._bury(_GLANCE_S)
         self._escalate(child)
         return self._hung()
@@ -214,11 +219,15 @@ class Prober:
         child.release()
         self._child = self._round = None
         if current is not None and current.is_last:
-            return self._fail(current.probe(), self._interval_s)
+            is_library_absent = current.error_code == _LIBRARY_NOT_FOUND
+            self._traces = self._traces_now() if is_library_absent else None
+            return self._fail(current.probe(), MAX_BACKOFF_S if is_library_absent else self._interval_s)
         where = f" in {call}" if call else ""
         is_idle = current is None or current.is_done or not current.is_begun
         told = Probe(driver=None) if current is None or is_idle else current.probe()
-        told = self._fail(replace(told, error=f"the prober {ending}{where}", call=call), MAX_BACKOFF_S)
+        # The count is left out: cards that were not got to are not gone.
+        told = replace(told, error=f"the prober {ending}{where}", call=call, num_devices=None)
+        told = self._fail(told, MAX_BACKOFF_S)
         if is_idle and self._has_answered and self._backoff_s == FIRST_BACKOFF_S:
             self._is_restart_due, self._next_start_at = True, 0.0
         return self._hung_too(told)
@@ -229,6 +238,14 @@ class Prober:
         self._next_start_at = time.monotonic() + self._backoff_s
         self._failure = replace(probe, devices=())
         return probe
+
+    def _is_to_wait(self) -> bool:
+        if time.monotonic() >= self._next_start_at:
+            return False
+        return self._traces is None or self._traces == self._traces_now()
+
+    def _traces_now(self) -> tuple[int | None, ...]:
+        return library_traces(Path(self._backend.root), os.environ.get("LD_LIBRARY_PATH", ""))
 
     def _hung_too(self, probe: Probe) -> Probe:
         """Return ``probe``; a driver that has not answered since is still said to hang."""
@@ -248,7 +265,8 @@ class Prober:
             # What was read so long ago tells nothing of now.
             probe = replace(probe, devices=tuple(_without_reading(state) for state in probe.devices))
         probe = self._hung_too(probe)
-        error = f"the driver has not answered for {probe.hung_for_s:.0f} s, in {self._hung_call}"
+        where = f", in {self._hung_call}" if self._hung_call else ""
+        error = f"the driver has not answered for {probe.hung_for_s:.0f} s{where}"
         return replace(probe, error=error, duration_s=probe.hung_for_s)
 
     def _handle_frame(self, frame: list[Any]) -> None:

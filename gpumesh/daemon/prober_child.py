@@ -126,6 +126,9 @@ def main(arguments: list[str]) -> int:
     """
     requests, answers, record, parent = (int(item) for item in arguments)
     _end_with_parent(parent)
+    for descriptor in (requests, answers, record):
+        # NVIDIA's library starts programs of its own; one that hangs must not hold the daemon's pipes.
+        os.set_inheritable(descriptor, False)  # noqa: FBT003
     # The daemon decides when this process ends; a Ctrl-C on its terminal reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -127,6 +127,8 @@ class ProberProcess:
     def how_it_ended(self) -> str:
         """Say how the process ended, with its last line."""
         code = self._process.poll()
+        if self._errors >= 0:
+            self._handle_stderr()
         if code is None:
             text = "has closed its answers but does not end"
         elif code < 0:

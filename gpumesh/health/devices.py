@@ -114,7 +114,10 @@ class DeviceState:
     info: DeviceInfo | None
     reading: Reading | None
     error: str = ""
-    """Empty when it was read; otherwise the driver's words, e.g. ``GPU is lost (NVML 15)``."""
+    """Empty when it was read; otherwise the driver's words, e.g. ``GPU is lost (NVML 15)``.
+
+    Beside a reading: a call failed, and its value alone is absent.
+    """
     error_code: int | None = None
     is_lost: bool = False
     """The driver said that it cannot reach this card (15, 28, or an unknown error on its handle)."""

@@ -197,6 +197,8 @@ async def test_a_child_that_dies_under_way_is_told_with_its_signal_and_its_call(
     probe = await host.probe_until(lambda probe: "SIGSEGV" in probe.error)
     assert "gpu 1" in probe.error
     assert probe.call == "gpu 1"
+    assert [state.index for state in probe.devices] == [0]
+    assert probe.num_devices is None, "the card that was not got to is not gone"
     host.fault("")
     assert is_whole(await host.probe_until(is_whole))
 
@@ -255,6 +257,22 @@ async def test_a_probe_that_is_cancelled_leaves_the_prober_usable(host: Host) ->
         await looking
     host.fault("")
     assert is_whole(await host.probe_until(is_whole))
+
+
+def inherited(pid: int) -> list[str]:
+    """Which descriptors beyond the standard ones would be passed on to a program that ``pid`` starts."""
+    found = []
+    for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+        lines = dict(line.split(":", 1) for line in entry.read_text().splitlines() if ":" in line)
+        if int(entry.name) > 2 and not int(lines["flags"], 8) & os.O_CLOEXEC:
+            found.append(entry.name)
+    return found
+
+
+async def test_nothing_that_the_driver_starts_inherits_the_pipes(host: Host) -> None:
+    await host.prober.probe()
+    assert host.prober.child_pid is not None
+    assert inherited(host.prober.child_pid) == []
 
 
 async def test_no_descriptor_is_left_behind(host: Host) -> None:

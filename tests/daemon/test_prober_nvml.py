@@ -223,8 +223,9 @@ async def test_nvidia_gpu_exporter_65_a_library_that_is_installed_later_is_found
     if probe.error_code != 12:
         pytest.skip("this machine has a libnvidia-ml.so.1 of its own")
     assert "libnvidia-ml.so.1 is not on this host" in probe.error
+    assert host.prober.child_pid is None, "no process waits for what only a fresh one can find"
     host.install()
-    assert is_whole(await host.probe_until(is_whole))
+    assert is_whole(await host.prober.probe()), "what is installed is noticed without waiting"
 
 
 async def test_gpud_1180_an_unknown_error_of_one_handle_leaves_the_rest_at_work(host: Host) -> None:
