@@ -43,6 +43,8 @@ class DeviceInfo:
     temperature_max_c: int | None = None
     """The card's own GPU_MAX operating limit."""
     temperature_memory_max_c: int | None = None
+    temperature_slowdown_margin_c: int | None = None
+    """The margin (see Reading) from which the card slows down, e.g. -2: newer cards name no degrees."""
     pcie_gen_max: int | None = None
     pcie_width_max: int | None = None
     sm_clock_max_mhz: int | None = None
@@ -67,6 +69,8 @@ class Reading:
 
     temperature_c: int | None = None
     temperature_memory_c: int | None = None
+    temperature_margin_c: int | None = None
+    """Degrees left to the highest operating temperature, below 0 beyond it; nvidia-smi's T.Limit."""
     fan_percent: int | None = None
     power_w: float | None = None
     power_limit_w: float | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 MAX_CARDS: Final = 64
@@ -53,9 +54,9 @@ class Inventory:
         return next((card for card in self.cards if card.uuid == uuid), None)
 
     def with_cards(self, cards: Iterable[KnownCard]) -> Inventory:
-        """Return an inventory of these cards, at most :data:`MAX_CARDS`."""
-        ordered = sorted(cards, key=lambda card: (card.index, card.uuid))
-        return replace(self, cards=tuple(ordered[:MAX_CARDS]))
+        """Return an inventory of the first :data:`MAX_CARDS` of these cards."""
+        kept = islice(cards, MAX_CARDS)
+        return replace(self, cards=tuple(sorted(kept, key=lambda card: (card.index, card.uuid))))
 
     def without(self, uuid: str) -> Inventory:
         """Return the inventory after the operator took this card out for good."""

@@ -67,7 +67,9 @@ def take_stock(inventory: Inventory, probe: Probe, *, expected: int, unix: float
             forgotten |= set(gone)
         lost |= {uuid: "" for uuid in gone if uuid not in forgotten}
         known = {uuid: card for uuid, card in known.items() if uuid not in forgotten}
-    remembered = inventory.with_cards((known | _remember(named, known, unix)).values())
+    # Cards that are here come first: should the table be full, the longest gone are forgotten, not they.
+    here = _remember(named, known, unix)
+    remembered = inventory.with_cards([*here, *(card for card in known.values() if card.uuid not in named)])
     return Stock(
         inventory=inventory if remembered == inventory else remembered,
         is_complete=is_complete,
@@ -135,8 +137,8 @@ def _replaced(
 
 def _remember(
     named: Mapping[str, DeviceState], known: Mapping[str, KnownCard], unix: float
-) -> dict[str, KnownCard]:
-    return {uuid: _card(state.info, known.get(uuid), unix) for uuid, state in named.items() if state.info}
+) -> list[KnownCard]:
+    return [_card(state.info, known.get(uuid), unix) for uuid, state in named.items() if state.info]
 
 
 def _card(info: DeviceInfo, known: KnownCard | None, unix: float) -> KnownCard:

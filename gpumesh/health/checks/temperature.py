@@ -1,8 +1,9 @@
 """Temperatures against the card's own limits; fixed thresholds only where the card names none.
 
-A card knows where it slows down to save itself (2080S: 97 °C, 4080S: 96 °C) and up to where it is meant to
-run (89 and 90 °C). One number for all cards would call a healthy GeForce sick and a cooking H100 well.
-Memory is judged by the card's own limit alone.
+A card knows where it slows down to save itself (2080S: 97 °C, 4080S: 96 °C) and up to where it is meant
+to run (89 and 90 °C). One number for all cards would call a healthy GeForce sick and a cooking H100 well.
+Newer cards name no degrees but the margin that is left (T.Limit), which is taken then. Memory is judged
+by the card's own limit alone.
 """
 
 from __future__ import annotations
@@ -59,23 +60,40 @@ MEMORY_HOT = Rule(
 
 
 def see(card: Card) -> Iterator[Symptom]:
-    """Compare what is read with the limits that the card names."""
-    reading, info = card.reading, card.info
-    value = reading.temperature_c
-    slowdown, highest = info.temperature_slowdown_c, info.temperature_max_c
-    if value is not None:
-        if slowdown is None and highest is None:
+    """Compare what is read with the limits that the card names, in degrees or as a margin left."""
+    value, margin = card.reading.temperature_c, card.reading.temperature_margin_c
+    slowdown, highest = card.info.temperature_slowdown_c, card.info.temperature_max_c
+    if slowdown is None and highest is None:
+        if margin is not None:
+            yield from _by_margin(card, margin)
+        elif value is not None:
             yield from _without_limits(card, value)
-        if slowdown is not None and value >= slowdown:
-            reason = f"{value} °C, and the card slows down from {slowdown} °C"
-            yield Symptom(HOT, card.subject, reason, {"temperature_c": value, "limit_c": slowdown})
-        if highest is not None and value > highest:
-            reason = f"{value} °C, above the card's highest operating temperature of {highest} °C"
-            yield Symptom(WARM, card.subject, reason, {"temperature_c": value, "limit_c": highest})
-    memory, memory_max = reading.temperature_memory_c, info.temperature_memory_max_c
+    elif value is not None:
+        yield from _by_limits(card, value, slowdown, highest)
+    memory, memory_max = card.reading.temperature_memory_c, card.info.temperature_memory_max_c
     if memory is not None and memory_max is not None and memory > memory_max:
         reason = f"memory at {memory} °C, above the card's limit of {memory_max} °C"
         yield Symptom(MEMORY_HOT, card.subject, reason, {"temperature_c": memory, "limit_c": memory_max})
+
+
+def _by_limits(card: Card, value: int, slowdown: int | None, highest: int | None) -> Iterator[Symptom]:
+    if slowdown is not None and value >= slowdown:
+        reason = f"{value} °C, and the card slows down from {slowdown} °C"
+        yield Symptom(HOT, card.subject, reason, {"temperature_c": value, "limit_c": slowdown})
+    if highest is not None and value > highest:
+        reason = f"{value} °C, above the card's highest operating temperature of {highest} °C"
+        yield Symptom(WARM, card.subject, reason, {"temperature_c": value, "limit_c": highest})
+
+
+def _by_margin(card: Card, margin: int) -> Iterator[Symptom]:
+    slowdown = card.info.temperature_slowdown_margin_c
+    evidence = {"temperature_c": card.reading.temperature_c, "margin_c": margin}
+    if slowdown is not None and margin <= slowdown:
+        reason = f"{-margin} °C above the card's highest operating temperature: it slows down"
+        yield Symptom(HOT, card.subject, reason, evidence)
+    if margin < 0:
+        reason = f"{-margin} °C above the card's highest operating temperature"
+        yield Symptom(WARM, card.subject, reason, evidence)
 
 
 def _without_limits(card: Card, value: int) -> Iterator[Symptom]:

@@ -112,6 +112,19 @@ def test_a_card_without_limits_is_held_to_fixed_ones() -> None:
     assert "names no limit of its own" in only(report.gpus[0]).reason
 
 
+def test_a_card_that_tells_its_margin_is_held_to_that_and_not_to_fixed_degrees() -> None:
+    """H100 capture: 41 °C with T.Limit 46, so 87 °C are in order, and it slows down at -2."""
+    limits: dict[str, Any] = {"temperature_slowdown_margin_c": -2}
+    fine = h100(temperature_c=87, temperature_margin_c=0, **limits)
+    assert Course(interval_s=10).look_for(answered([fine]), 3600).gpus[0].findings == ()
+    over = h100(temperature_c=88, temperature_margin_c=-1, **limits)
+    assert codes(Course().look_for(answered([over]), 300).gpus[0]) == ["temperature/warm"]
+    slowing = h100(temperature_c=89, temperature_margin_c=-2, **limits)
+    gpu = Course().look_for(answered([slowing]), 60).gpus[0]
+    assert codes(gpu) == ["temperature/hot"]
+    assert only(gpu).reason == "2 °C above the card's highest operating temperature: it slows down"
+
+
 def test_a_short_peak_is_forgotten() -> None:
     course = Course()
     for _ in range(10):
