@@ -76,7 +76,17 @@ def test_arguments_fit_into_another_command_line() -> None:
 def test_same_plan_gives_the_same_run_under_any_hash_seed(engine: str) -> None:
     results = set()
     for hash_seed in ("1", "2"):
-        arguments = ["--scenario", "churn", "--seed", "5", "--engine", engine, "--set", "duration_s=40", "--trace"]
+        arguments = [
+            "--scenario",
+            "churn",
+            "--seed",
+            "5",
+            "--engine",
+            engine,
+            "--set",
+            "duration_s=40",
+            "--trace",
+        ]
         process = subprocess.run(
             [sys.executable, "-m", "gpumesh.sim", *arguments],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
