@@ -1,0 +1,396 @@
+"""What this host believes of the others, and how a statement changes it.
+
+Statements are ordered by :func:`gpumesh.swim.statement.precedence`; a greater one is taken. On top of SWIM
+and Lifeguard stand three rules of evidence:
+
+- **Hearsay is examined.** An accusation is believed at once only if an alive member makes it while this host
+  has no fresh answer of its own. Otherwise the accused is probed first, with the accusation in the ping,
+  and a failed probe makes it this host's own accusation (Rapid's corroboration: ATC'18, section 4).
+- **Evidence vouches.** A direct answer later than a suspicion ends it here, and peers are told; the member,
+  told too, refutes by raising its incarnation, which ends it everywhere.
+- **The deaf do not judge.** Who has heard nobody since a suspicion began cannot tell a dead fleet from a
+  pulled cable (consul#5928), and declares nobody failed. Of two hosts alone the survivor decides after the
+  longest wait.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpumesh.model import Address, Reachability
+from gpumesh.swim.context import RECLAIM, Context
+from gpumesh.swim.member import Member
+from gpumesh.swim.parameters import reclaim_interval, suspicion_bounds
+from gpumesh.swim.ports import IdentityConflict, MemberChanged, MemberForgotten
+from gpumesh.swim.post import Post
+from gpumesh.swim.statement import Statement, Vouch, precedence
+from gpumesh.swim.suspicion import Suspicion
+from gpumesh.swim.wire import Gossip
+
+CONFLICT_SILENCE_S: Final = 60.0
+"""A conflict about one member is told at most this often."""
+ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
+
+
+def short(host_id: str) -> str:
+    """Return the start of an id, for people."""
+    return host_id[:8]
+
+
+class Belief:
+    """Takes statements and evidence about other members, and judges suspicions that have run out."""
+
+    def __init__(self, context: Context, post: Post) -> None:
+        self._context = context
+        self._post = post
+
+    def handle_statement(
+        self, statement: Statement, now: float, *, is_sync: bool = False, is_joining: bool = False
+    ) -> None:
+        """Take what a peer says of another member.
+
+        ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
+        told of the whole fleet, and need not tell the fleet of itself.
+        """
+        context = self._context
+        if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
+            context.counters["drops/invalid_accuser"] += 1
+            return
+        member = context.table.get(statement.host_id)
+        if member is None:
+            self._meet(statement, now, is_sync=is_sync, is_joining=is_joining)
+        elif precedence(statement.kind, statement.epoch, statement.incarnation) <= member.precedence:
+            self._handle_older(member, statement, now)
+        elif self._needs_examination(member, statement, now, is_sync=is_sync):
+            self._examine(member, statement, now)
+        else:
+            self.take(member, statement, now)
+
+    def handle_vouch(self, vouch: Vouch, now: float) -> None:
+        """Take a peer's word that it had an answer from the member itself."""
+        member = self._context.table.get(vouch.host_id)
+        voucher = self._context.table.get(vouch.voucher)
+        if member is None or voucher is None or voucher is member:
+            return
+        if voucher.reachability is not Reachability.ALIVE or vouch.epoch != member.epoch:
+            return
+        if member.reachability is Reachability.LEFT:
+            return
+        if vouch.incarnation > member.incarnation:
+            self.take(member, self._alive(member, vouch.incarnation), now)
+        elif vouch.incarnation < member.incarnation:
+            return
+        member.vouched_at = now
+        if member.suspicion is None:
+            return
+        if member.suspicion.is_own:
+            member.suspicion.restart(now)
+            self._set_timer(member)
+        else:
+            self._acquit(member, f"{short(vouch.voucher)} vouched for it", now)
+            self._context.spread(vouch, now)
+
+    def handle_evidence(self, member: Member, incarnation: int, now: float, *, is_proven: bool) -> None:
+        """Take word from the member itself at its current epoch.
+
+        ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no
+        recording.
+        """
+        if member.reachability is Reachability.LEFT or incarnation < member.incarnation:
+            return
+        if incarnation > member.incarnation:
+            self.take(member, self._alive(member, incarnation), now)
+        if not is_proven or not member.is_live:
+            return
+        member.evidence_at = member.answered_at = now
+        was_doubted, member.doubt = member.doubt is not None, None
+        if member.suspicion is not None:
+            self._acquit(member, "it answered this host", now)
+        elif not was_doubted:
+            return
+        self._context.spread(
+            Vouch(member.host_id, member.epoch, member.incarnation, self._context.host_id), now
+        )
+
+    def accuse(self, member: Member, now: float, *, is_quiet: bool) -> None:
+        """Suspect the member, after this host's own probe failed.
+
+        ``is_quiet``: tell nobody, because nobody has been heard since the probe began.
+        """
+        context = self._context
+        doubt = member.doubt
+        statement = Statement(
+            Reachability.SUSPECT, member.host_id, member.epoch, member.incarnation, None, context.host_id
+        )
+        if member.reachability is Reachability.ALIVE:
+            self.take(member, statement, now, is_quiet=is_quiet)
+            self.notice(member, now)
+        elif member.suspicion is not None and member.suspicion.confirm(context.host_id):
+            self._set_timer(member)
+            if not is_quiet:
+                context.spread(statement, now, keeps_others=True)
+        if member.suspicion is None:
+            return
+        member.suspicion.is_own = True
+        if (
+            doubt is not None
+            and doubt.incarnation == member.incarnation
+            and member.suspicion.confirm(doubt.accuser)
+        ):
+            self._set_timer(member)
+
+    def displace(self, member: Member, usurper: str, now: float) -> None:
+        """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
+        reason = f"its address {member.address} now answers as {short(usurper)}"
+        self.take(member, self._failed(member), now, reason=reason)
+
+    def handle_suspicion_due(self, host_id: str, now: float) -> None:
+        """Judge a suspicion that has run out."""
+        member = self._context.table.get(host_id)
+        if member is None or member.suspicion is None:
+            return
+        suspicion = member.suspicion
+        if suspicion.deadline_at > now:
+            self._set_timer(member)
+            return
+        heard_at = self._context.last_heard_at
+        is_isolated = heard_at is None or heard_at <= suspicion.started_at
+        if not is_isolated:
+            accusers = ", ".join(sorted(map(short, suspicion.accusers)))
+            self.take(member, self._failed(member), now, reason=f"no refutation; accused by {accusers}")
+        elif self._context.table.num_live == 1 and now >= suspicion.first_at + suspicion.longest_s:
+            reason = "no answer, and there is nobody else to ask"
+            self.take(member, self._failed(member), now, reason=reason, is_quiet=True)
+        else:
+            self._context.counters["suspicions/postponed_isolated"] += 1
+            suspicion.restart(now)
+            self._set_timer(member)
+
+    def postpone(self, gap_s: float) -> None:
+        """Put all suspicions off by the time this process stood still."""
+        for member in self._context.table:
+            if member.suspicion is not None:
+                member.suspicion.postpone(gap_s)
+
+    def take(
+        self, member: Member, statement: Statement, now: float, *, reason: str = "", is_quiet: bool = False
+    ) -> None:
+        """Make a greater statement this host's belief, tell the shell, and pass it on unless ``is_quiet``."""
+        context = self._context
+        before = member.reachability
+        is_new_epoch = statement.epoch != member.epoch
+        name = member.turn(statement.kind, statement.epoch, statement.incarnation, now)
+        moved_from = self._move(member, statement.address, now)
+        if statement.kind in ACCUSATIONS:
+            member.accuser = statement.accuser
+        if statement.kind is Reachability.SUSPECT:
+            self._start_suspicion(member, statement.accuser, now)
+        else:
+            context.agenda.cancel(("suspicion", member.host_id))
+        context.table.settle(member)
+        self._follow_up(member, before, now, is_new_epoch=is_new_epoch)
+        if not is_quiet:
+            context.spread(member.statement(), now)
+        if is_new_epoch or moved_from is not None or before is not member.reachability:
+            words = reason or _reason(name, statement, moved_from, is_new_epoch=is_new_epoch)
+            self._emit(member, before, words, is_new_epoch=is_new_epoch)
+
+    def forget(self, member: Member) -> None:
+        """Drop the member from the table and from all queues."""
+        context = self._context
+        context.table.drop(member)
+        self._tidy(member)
+
+    def notice(self, member: Member, now: float, to: Address | None = None) -> None:
+        """Tell a member that it stands accused, so that it can refute; at most once in a probe interval."""
+        if now - member.notice_at < self._context.parameters.probe_interval_s:
+            self._context.counters["notices/withheld"] += 1
+            return
+        member.notice_at = now
+        self._post.send(Gossip(), to or member.address, member, introduces=True, has_news=False)
+
+    def report_conflict(
+        self, member: Member, claim: Statement, address: Address, reason: str, now: float
+    ) -> None:
+        """Say that two daemons claim one identity or one address, to the shell and to the member itself.
+
+        ``claim`` is the other's statement. At most once a minute for each member.
+        """
+        if now - member.conflict_told_at < CONFLICT_SILENCE_S:
+            return
+        member.conflict_told_at = now
+        self._context.counters["conflicts/members"] += 1
+        self._context.emit(IdentityConflict(member.host_id, address, reason))
+        self._post.send(Gossip(), member.address, member, has_news=False, extra=claim)
+
+    def _is_valid(self, statement: Statement, *, is_sync: bool) -> bool:
+        if not statement.accuser or statement.accuser == statement.host_id:
+            return False
+        is_known = (
+            statement.accuser == self._context.host_id
+            or self._context.table.get(statement.accuser) is not None
+        )
+        return is_known or is_sync
+
+    def _needs_examination(self, member: Member, statement: Statement, now: float, *, is_sync: bool) -> bool:
+        if statement.kind not in ACCUSATIONS or statement.epoch != member.epoch or not member.is_live:
+            return False
+        if statement.kind is Reachability.SUSPECT and member.suspicion is not None:
+            return False
+        accuser = self._context.table.get(statement.accuser)
+        if is_sync or accuser is None or accuser.reachability is not Reachability.ALIVE:
+            return True
+        return now - max(member.answered_at, member.vouched_at) < self._context.parameters.fresh_evidence_s
+
+    def _examine(self, member: Member, statement: Statement, now: float) -> None:
+        if member.suspicion is not None:
+            self._confirm(member, statement, now)
+        if not self._context.doubt(member.host_id, now):
+            return
+        self._context.counters["accusations/examined"] += 1
+        if member.doubt is None or precedence(
+            statement.kind, statement.epoch, statement.incarnation
+        ) > precedence(member.doubt.kind, member.doubt.epoch, member.doubt.incarnation):
+            member.doubt = statement
+
+    def _handle_older(self, member: Member, statement: Statement, now: float) -> None:
+        if statement.epoch != member.epoch:
+            return
+        if statement.kind is Reachability.SUSPECT and statement.incarnation == member.incarnation:
+            self._confirm(member, statement, now)
+        elif statement.kind is Reachability.ALIVE and member.reachability is Reachability.FAILED:
+            self.notice(member, now, statement.address)  # memberlist#311: a live host stayed dead
+        elif self._is_conflict(member, statement) and statement.address is not None:
+            reason = f"two daemons claim {member.host_id}: {member.address} and {statement.address}"
+            self.report_conflict(member, statement, statement.address, reason, now)
+
+    def _is_conflict(self, member: Member, statement: Statement) -> bool:
+        return (
+            statement.kind is Reachability.ALIVE
+            and statement.incarnation == member.incarnation
+            and member.is_live
+            and statement.address not in (None, member.address)
+        )
+
+    def _confirm(self, member: Member, statement: Statement, now: float) -> None:
+        if member.suspicion is not None and member.suspicion.confirm(statement.accuser):
+            self._set_timer(member)
+            if statement.kind is Reachability.SUSPECT:
+                self._context.spread(statement, now, keeps_others=True)
+
+    def _meet(self, statement: Statement, now: float, *, is_sync: bool, is_joining: bool) -> None:
+        if statement.address is None or (statement.kind is not Reachability.ALIVE and not is_sync):
+            self._context.counters["drops/unknown_member"] += 1
+            return
+        context = self._context
+        member = Member(statement.host_id, statement.address, statement.epoch, statement.incarnation, now)
+        try:
+            self._warn_of_shared_address(member, statement.address, now)
+            evicted = context.table.add(member)
+        except OverflowError:
+            context.counters["drops/table_full"] += 1
+            return
+        if evicted is not None:
+            self._tidy(evicted)
+        member.reachability = statement.kind
+        member.accuser = statement.accuser
+        if statement.kind is Reachability.SUSPECT:
+            self._start_suspicion(member, statement.accuser, now)
+        context.table.settle(member)
+        self._follow_up(member, None, now, is_new_epoch=True)
+        if not is_joining and member.is_live:
+            context.spread(member.statement(), now)
+        reason = "joined" if member.is_live else f"met as {statement.kind}"
+        self._emit(member, None, reason, is_new_epoch=False)
+
+    def _start_suspicion(self, member: Member, accuser: str, now: float) -> None:
+        context = self._context
+        num_members = context.num_members
+        wanted = min(context.parameters.num_confirmations, max(0, num_members - 2))
+        bounds = suspicion_bounds(context.parameters, num_members)
+        member.suspicion = Suspicion(accuser, now, bounds, wanted)
+        self._set_timer(member)
+        chance = context.parameters.num_corroborators / max(1, num_members - 2)
+        if accuser != context.host_id and context.random.random() < chance:
+            context.doubt(member.host_id, now)
+
+    def _acquit(self, member: Member, reason: str, now: float) -> None:
+        context = self._context
+        before = member.reachability
+        member.turn(Reachability.ALIVE, member.epoch, member.incarnation, now)
+        context.agenda.cancel(("suspicion", member.host_id))
+        context.broadcasts.drop(member.host_id)
+        context.table.settle(member)
+        self._emit(member, before, reason, is_new_epoch=False)
+
+    def _follow_up(
+        self, member: Member, before: Reachability | None, now: float, *, is_new_epoch: bool
+    ) -> None:
+        context = self._context
+        if member.is_live and before not in (Reachability.ALIVE, Reachability.SUSPECT):
+            context.newcomers.append(member.host_id)
+        if member.reachability is Reachability.FAILED:
+            wait_s = reclaim_interval(context.parameters, context.num_members, context.table.num_failed)
+            context.agenda.set_earlier(RECLAIM, now + wait_s * context.random.random())
+        elif before is Reachability.FAILED and member.is_live and not is_new_epoch:
+            context.want_sync(member.host_id)
+
+    def _move(self, member: Member, address: Address | None, now: float) -> Address | None:
+        if address is None or address == member.address:
+            return None
+        before = member.address
+        self._warn_of_shared_address(member, address, now)
+        self._context.table.move(member, address)
+        return before
+
+    def _warn_of_shared_address(self, member: Member, address: Address, now: float) -> None:
+        other = self._context.table.at(address)
+        if other is None or other is member or not other.is_live:
+            return
+        reason = f"{other.host_id} and {member.host_id} both claim {address}"
+        claim = Statement(Reachability.ALIVE, member.host_id, member.epoch, member.incarnation, address)
+        self.report_conflict(other, claim, address, reason, now)
+        self._context.doubt(other.host_id, now)
+
+    def _set_timer(self, member: Member) -> None:
+        if member.suspicion is not None:
+            self._context.agenda.set(("suspicion", member.host_id), member.suspicion.deadline_at)
+
+    def _tidy(self, member: Member) -> None:
+        context = self._context
+        context.agenda.cancel(("suspicion", member.host_id))
+        context.broadcasts.drop(member.host_id)
+        context.doubts.pop(member.host_id, None)
+        context.passenger.forget(member.host_id)
+        context.emit(MemberForgotten(member.host_id))
+
+    def _alive(self, member: Member, incarnation: int) -> Statement:
+        return Statement(Reachability.ALIVE, member.host_id, member.epoch, incarnation, member.address)
+
+    def _failed(self, member: Member) -> Statement:
+        return Statement(
+            Reachability.FAILED, member.host_id, member.epoch, member.incarnation, None, self._context.host_id
+        )
+
+    def _emit(self, member: Member, before: Reachability | None, reason: str, *, is_new_epoch: bool) -> None:
+        self._context.emit(
+            MemberChanged(
+                member.host_id,
+                member.address,
+                member.epoch,
+                member.incarnation,
+                before,
+                member.reachability,
+                reason,
+                is_new_epoch,
+            )
+        )
+
+
+def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_new_epoch: bool) -> str:
+    words = "restarted" if is_new_epoch and statement.kind is Reachability.ALIVE else name
+    if statement.kind in ACCUSATIONS:
+        words += f", says {short(statement.accuser)}"
+    if moved_from is not None:
+        words += f", moved from {moved_from}"
+    return words

@@ -1,0 +1,100 @@
+"""What others say of this host: refuting accusations, and noticing that somebody else uses its name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpumesh.model import Address, Reachability
+from gpumesh.swim.context import Context
+from gpumesh.swim.fields import MAX_INCARNATION
+from gpumesh.swim.member import Member
+from gpumesh.swim.ports import IdentityConflict, SelfAccused
+from gpumesh.swim.post import Post
+from gpumesh.swim.statement import Statement
+from gpumesh.swim.wire import Gossip
+
+CONFLICT_SILENCE_S: Final = 60.0
+RAISE_SILENCE_S: Final = 10.0
+"""Two daemons with one identity and one epoch outbid each other this seldom (foca#25: endless loops)."""
+EPOCH_OVERLAP_S: Final = 10.0
+"""Word of an older run may be this late; later it means that the older daemon still runs."""
+
+
+class Defence:
+    """Answers statements about this host itself; only a member raises its incarnation (SWIM, section 4.2)."""
+
+    def __init__(self, context: Context, post: Post) -> None:
+        self._context = context
+        self._post = post
+        self._conflict_told_at = float("-inf")
+        self._raised_at = float("-inf")
+        self._started_at = context.now
+
+    def announce(self, now: float) -> None:
+        """Queue this host's own statement for gossip."""
+        self._context.spread(self._context.own_statement(), now)
+
+    def handle_statement(self, statement: Statement, teller: Member | None, now: float) -> None:
+        """Take what a peer says of this host."""
+        context = self._context
+        if context.is_leaving:
+            return
+        if statement.epoch < context.epoch:
+            self._compare_older(statement, now)
+            return
+        if statement.epoch > context.epoch:
+            self.report_conflict(statement.address, f"another daemon runs as epoch {statement.epoch}", now)
+        elif statement.kind is Reachability.LEFT:
+            self.report_conflict(statement.address, "another daemon said goodbye in this host's name", now)
+        elif statement.kind is Reachability.ALIVE:
+            self._compare(statement, now)
+        elif statement.accuser not in ("", context.host_id):
+            self._refute(statement, teller, now)
+
+    def report_conflict(self, address: Address | None, reason: str, now: float) -> None:
+        """Say that another daemon uses this host's identity; at most once a minute."""
+        self._context.counters["conflicts/self"] += 1
+        if now - self._conflict_told_at >= CONFLICT_SILENCE_S:
+            self._conflict_told_at = now
+            self._context.emit(
+                IdentityConflict(self._context.host_id, address or self._context.address, reason)
+            )
+
+    def _compare(self, statement: Statement, now: float) -> None:
+        context = self._context
+        is_elsewhere = statement.address not in (None, context.address)
+        if statement.incarnation > context.incarnation:
+            self.report_conflict(statement.address, "another daemon raised this host's incarnation", now)
+            if now - self._raised_at >= RAISE_SILENCE_S:
+                self._raised_at = now
+                self._raise_above(statement.incarnation, now)
+        elif is_elsewhere and statement.incarnation == context.incarnation:
+            self.report_conflict(statement.address, f"another daemon claims it from {statement.address}", now)
+
+    def _compare_older(self, statement: Statement, now: float) -> None:
+        is_elsewhere = statement.address not in (None, self._context.address)
+        is_late = now - self._started_at > EPOCH_OVERLAP_S
+        if statement.kind is Reachability.ALIVE and is_elsewhere and is_late:
+            reason = f"another daemon runs at {statement.address} as older epoch {statement.epoch}"
+            self.report_conflict(statement.address, reason, now)
+
+    def _refute(self, statement: Statement, teller: Member | None, now: float) -> None:
+        context = self._context
+        if statement.incarnation >= context.incarnation:
+            self._raise_above(statement.incarnation, now)
+            context.awareness.add(1)
+            context.counters["refutations"] += 1
+            context.emit(SelfAccused(context.incarnation, statement.kind, statement.accuser))
+        for told in {teller, context.table.get(statement.accuser)} - {None}:
+            self._tell(told, now)
+
+    def _tell(self, member: Member | None, now: float) -> None:
+        if member is None or now - member.notice_at < self._context.parameters.gossip_interval_s:
+            return
+        member.notice_at = now
+        self._post.send(Gossip(), member.address, member, introduces=True, has_news=False)
+
+    def _raise_above(self, incarnation: int, now: float) -> None:
+        context = self._context
+        context.incarnation = min(incarnation + 1, MAX_INCARNATION)
+        self.announce(now)

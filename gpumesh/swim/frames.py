@@ -1,0 +1,159 @@
+"""What is said on a stream: an introduction, membership pages, the passenger's summary and pages, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import islice
+from typing import Any, Final, cast
+
+import msgpack
+
+from gpumesh.errors import RejectedError
+from gpumesh.model import Address
+from gpumesh.swim.fields import (
+    MAX_BEAT,
+    MAX_EPOCH,
+    MAX_INCARNATION,
+    address_from_wire,
+    address_to_wire,
+    array,
+    binary,
+    id_from_wire,
+    id_to_wire,
+    integer,
+    unpack,
+)
+from gpumesh.swim.parameters import MAX_FRAME_BYTES
+from gpumesh.swim.statement import Statement
+from gpumesh.swim.wire import Sender, decode_statement, encode_statement
+
+ROWS_A_PAGE: Final = 800
+"""At most 70 bytes each: a page stays under 64 KiB."""
+CHUNK_BYTES: Final = 60_000
+"""Of a summary too large for one frame."""
+MAX_SUMMARY_BYTES: Final = 8 * 1024 * 1024
+
+
+class Purpose(IntEnum):
+    """What the opener of a stream wants."""
+
+    SYNC = 0
+    PING = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who speaks, where it is reached, what it wants; the acceptor answers with its own."""
+
+    sender: Sender
+    address: Address
+    purpose: Purpose
+    is_leaving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One page of the member table."""
+
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A piece of the passenger's summary."""
+
+    chunk: bytes
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of the passenger's entries."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The speaker has said all for this turn."""
+
+
+Frame = Hello | Rows | Summary | Page | End
+_HELLO, _ROWS, _SUMMARY, _PAGE, _END = range(1, 6)
+
+
+def encode(frame: Frame) -> bytes:
+    """Return the frame's body."""
+    if isinstance(frame, Hello):
+        sender = frame.sender
+        return _pack(
+            (_HELLO, id_to_wire(sender.host_id), sender.epoch, sender.incarnation, sender.beat,
+             *address_to_wire(frame.address), int(frame.purpose), int(frame.is_leaving))
+        )  # fmt: skip
+    if isinstance(frame, Rows):
+        rows = [encode_statement(statement) for statement in frame.statements]
+        return b"\x92" + _pack(_ROWS) + b"\xdc" + len(rows).to_bytes(2, "big") + b"".join(rows)
+    if isinstance(frame, Summary):
+        return _pack((_SUMMARY, frame.chunk, int(frame.is_last)))
+    if isinstance(frame, Page):
+        return _pack((_PAGE, frame.data))
+    return _pack((_END,))
+
+
+def decode(body: bytes) -> Frame:
+    """Return the frame; raises :class:`RejectedError` for whatever is not exactly one."""
+    value = unpack(body, ROWS_A_PAGE)
+    if type(value) is not tuple or not value:
+        raise RejectedError("malformed", "stream frame")
+    kind = integer(value[0], _END, _HELLO)
+    if kind == _HELLO:
+        return _hello(value)
+    if kind == _ROWS:
+        return _rows(array(value, 2)[1])
+    if kind == _SUMMARY:
+        _, chunk, is_last = array(value, 3)
+        return Summary(binary(chunk, MAX_FRAME_BYTES), bool(integer(is_last, 1)))
+    if kind == _PAGE:
+        return Page(binary(array(value, 2)[1], MAX_FRAME_BYTES))
+    array(value, 1)
+    return End()
+
+
+def pages(statements: Iterable[Statement]) -> Iterator[Rows]:
+    """Yield the member table in pages."""
+    waiting = iter(statements)
+    while page := tuple(islice(waiting, ROWS_A_PAGE)):
+        yield Rows(page)
+
+
+def chunks(summary: bytes) -> Iterator[Summary]:
+    """Yield the passenger's summary in pieces; an empty one too is said, once."""
+    for start in range(0, max(1, len(summary)), CHUNK_BYTES):
+        yield Summary(summary[start : start + CHUNK_BYTES], start + CHUNK_BYTES >= len(summary))
+
+
+def _hello(value: Any) -> Hello:
+    _, raw_id, epoch, incarnation, beat, packed, port, purpose, is_leaving = array(value, 9)
+    sender = Sender(
+        id_from_wire(raw_id),
+        integer(epoch, MAX_EPOCH),
+        integer(incarnation, MAX_INCARNATION),
+        integer(beat, MAX_BEAT),
+    )
+    address = address_from_wire(packed, port)
+    return Hello(sender, address, Purpose(integer(purpose, Purpose.PING)), bool(integer(is_leaving, 1)))
+
+
+def _rows(value: Any) -> Rows:
+    if type(value) is not tuple:
+        raise RejectedError("malformed", "rows")
+    statements = tuple([decode_statement(item) for item in value])
+    if not all(isinstance(statement, Statement) and statement.address for statement in statements):
+        raise RejectedError("malformed", "row")
+    return Rows(cast("tuple[Statement, ...]", statements))
+
+
+def _pack(value: Any) -> bytes:
+    return cast("bytes", msgpack.packb(value))

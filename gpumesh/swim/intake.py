@@ -1,0 +1,204 @@
+"""The way in: a message is word of its sender first, then news, then a question or an answer."""
+
+from __future__ import annotations
+
+from gpumesh.errors import RejectedError
+from gpumesh.model import Address, Reachability
+from gpumesh.swim.belief import Belief
+from gpumesh.swim.context import Context
+from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
+from gpumesh.swim.fields import canonical
+from gpumesh.swim.frames import Hello
+from gpumesh.swim.member import Member
+from gpumesh.swim.post import Post
+from gpumesh.swim.probe import Probing
+from gpumesh.swim.relay import Relaying
+from gpumesh.swim.statement import Statement, Vouch
+from gpumesh.swim.sync import Streams
+from gpumesh.swim.wire import (
+    MAX_DATAGRAM_BYTES,
+    NAMES,
+    Ack,
+    Datagram,
+    Gossip,
+    Nack,
+    Ping,
+    PingReq,
+    RelayedAck,
+    Sender,
+    decode,
+)
+
+
+class Intake:
+    """Opens, decodes and routes what comes in. ``streams`` is set once, when the engine is put together."""
+
+    streams: Streams
+
+    def __init__(
+        self,
+        *,
+        context: Context,
+        post: Post,
+        belief: Belief,
+        defence: Defence,
+        probing: Probing,
+        relaying: Relaying,
+    ) -> None:
+        self._context = context
+        self._post = post
+        self._belief = belief
+        self._defence = defence
+        self._probing = probing
+        self._relaying = relaying
+
+    def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
+        """Take one datagram; raises :class:`RejectedError`, before anything was changed."""
+        if len(data) > MAX_DATAGRAM_BYTES:
+            raise RejectedError("too_large")
+        opened = self._context.sealer.open(data)
+        datagram = decode(opened.body)
+        context = self._context
+        context.counters["received/" + NAMES[type(datagram.primary)]] += 1
+        if datagram.sender.host_id == context.host_id:
+            self._handle_namesake(datagram, source, now)
+            return
+        context.last_heard_at = now
+        member = self._hear_sender(datagram.sender, source, opened.session, now)
+        for statement in datagram.statements:
+            self._handle_statement(statement, member, now)
+        if member is None:
+            member = context.table.get(datagram.sender.host_id)
+        self._handle_primary(datagram, source, opened.session, member, now)
+        for update in datagram.updates:
+            context.passenger.handle_update(update, now)
+        if datagram.updates:
+            context.has_news(now)
+        if datagram.digest:
+            context.passenger.handle_digest(datagram.sender.host_id, datagram.digest, now)
+
+    def handle_hello(self, hello: Hello, now: float) -> bool:
+        """Take the introduction of a stream's other end; return False to hang up."""
+        context = self._context
+        sender = hello.sender
+        if sender.host_id == context.host_id:
+            self._defence.report_conflict(hello.address, f"another daemon answers from {hello.address}", now)
+            return False
+        context.last_heard_at = now
+        if not hello.is_leaving:
+            statement = Statement(
+                Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, hello.address
+            )
+            self._handle_statement(statement, None, now)
+        member = context.table.get(sender.host_id)
+        if member is not None and member.epoch == sender.epoch:
+            member.beat = max(member.beat, sender.beat)
+            self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True)
+        return True
+
+    def handle_row(self, statement: Statement, now: float, is_joining: bool) -> None:
+        """Take one row of a peer's table; ``is_joining``: this host knew nobody when the stream began."""
+        if statement.host_id == self._context.host_id:
+            self._defence.handle_statement(statement, None, now)
+        else:
+            self._belief.handle_statement(statement, now, is_sync=True, is_joining=is_joining)
+
+    def handle_stream_answer(self, seq: int, hello: Hello) -> None:
+        """Take the answer to a stream ping; the introduction has been taken as evidence already."""
+        if self._probing.handle_indirect_ack(seq, hello.sender.host_id):
+            member = self._context.table.get(hello.sender.host_id)
+            if member is None:
+                return
+            if member.transport == "stream":
+                self._context.want_sync(member.host_id)  # datagrams do not get through: bring news this way
+            member.transport = "stream"
+
+    def _hear_sender(self, sender: Sender, source: Address, session: bytes, now: float) -> Member | None:
+        """Take what the sender states of itself; return it if it is known at this epoch."""
+        member = self._context.table.get(sender.host_id)
+        if member is None:
+            return None
+        if sender.epoch < member.epoch:
+            if now - member.epoch_since_at > EPOCH_OVERLAP_S and source != member.address:
+                reason = f"two daemons claim {member.host_id}: epoch {member.epoch} at {member.address}, "
+                reason += f"epoch {sender.epoch} at {source}"
+                self._report_older(member, sender, source, reason, now)
+            return None
+        if sender.epoch > member.epoch:
+            if source != member.address:
+                return None  # it will be asked to introduce itself, with its address
+            renewed = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, source)
+            self._belief.take(member, renewed, now)
+        member.beat = max(member.beat, sender.beat)
+        self._belief.handle_evidence(member, sender.incarnation, now, is_proven=session == member.session)
+        return member
+
+    def _report_older(self, member: Member, sender: Sender, source: Address, reason: str, now: float) -> None:
+        try:
+            address = canonical(source)
+        except ValueError:
+            return  # a scoped address, which means nothing elsewhere
+        claim = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, address)
+        self._belief.report_conflict(member, claim, address, reason, now)
+
+    def _handle_statement(self, statement: Statement | Vouch, teller: Member | None, now: float) -> None:
+        is_own = statement.host_id == self._context.host_id
+        if isinstance(statement, Vouch):
+            if not is_own:
+                self._belief.handle_vouch(statement, now)
+        elif is_own:
+            self._defence.handle_statement(statement, teller, now)
+        else:
+            self._belief.handle_statement(statement, now)
+
+    def _handle_primary(
+        self, datagram: Datagram, source: Address, session: bytes, member: Member | None, now: float
+    ) -> None:
+        primary, sender = datagram.primary, datagram.sender
+        if isinstance(primary, Ping):
+            is_stranger = member is None or member.epoch < sender.epoch
+            self._post.send(Ack(primary.seq, is_stranger), source, member, introduces=not primary.target)
+        elif isinstance(primary, Ack):
+            self._handle_ack(datagram, primary, source, session, now)
+        elif isinstance(primary, PingReq):
+            self._relaying.handle_request(primary, source, now)
+        elif isinstance(primary, RelayedAck):
+            self._handle_relayed_ack(primary, now)
+        elif isinstance(primary, Nack):
+            self._probing.handle_nack(primary.seq)
+        if (
+            member is not None
+            and member.reachability is Reachability.FAILED
+            and not isinstance(primary, Ping)
+        ):
+            self._belief.notice(member, now, source)
+
+    def _handle_ack(self, datagram: Datagram, ack: Ack, source: Address, session: bytes, now: float) -> None:
+        sender = datagram.sender
+        if self._relaying.handle_ack(ack, (sender.host_id, sender.epoch, sender.incarnation)):
+            return
+        probe = self._probing.handle_ack(ack, sender.host_id, now)
+        member = self._context.table.get(sender.host_id)
+        if ack.is_stranger:
+            self._post.send(Gossip(), source, member, introduces=True, has_news=False)
+        if probe is None:
+            return
+        if member is not None and member.epoch == sender.epoch:
+            member.session = session
+            member.transport = "udp"
+            self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True)
+        elif not probe.host_id:
+            self.streams.open(source, now)
+
+    def _handle_relayed_ack(self, ack: RelayedAck, now: float) -> None:
+        if not self._probing.handle_indirect_ack(ack.seq, ack.subject):
+            return
+        member = self._context.table.get(ack.subject)
+        if member is not None and member.epoch == ack.epoch:
+            self._belief.handle_evidence(member, ack.incarnation, now, is_proven=True)
+
+    def _handle_namesake(self, datagram: Datagram, source: Address, now: float) -> None:
+        """Another daemon speaks in this host's name: say so; its words change nothing."""
+        epoch = datagram.sender.epoch
+        self._context.counters["drops/namesake"] += 1
+        self._defence.report_conflict(source, f"another daemon runs at {source} as epoch {epoch}", now)

@@ -1,0 +1,100 @@
+"""Fleet keys: several are accepted, the first one sends, so that a key is changed without losing anybody.
+
+A key is 32 random bytes, written in base64, one a line; ``#`` begins a comment. Its id, the first four
+bytes of its SHA-256 in hex, may be shown and logged: it tells people which key a host uses and reveals
+nothing of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from typing import Final
+
+from gpumesh.errors import FleetKeyError
+
+KEY_BYTES: Final = 32
+KEY_ID_BYTES: Final = 4
+MAX_KEYS: Final = 16
+"""Keys in one ring; a rotation needs two."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetKey:
+    """One secret of the fleet; it never shows in a repr."""
+
+    secret: bytes = field(repr=False)
+
+    @property
+    def key_id(self) -> bytes:
+        """Four bytes that name the key without revealing it."""
+        return hashlib.sha256(self.secret).digest()[:KEY_ID_BYTES]
+
+    @property
+    def text(self) -> str:
+        """The key as it stands in a key file."""
+        return base64.b64encode(self.secret).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """The keys accepted; the first one seals what is sent."""
+
+    keys: tuple[FleetKey, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse an empty, overfull or self-contradicting ring."""
+        if not 1 <= len(self.keys) <= MAX_KEYS:
+            raise FleetKeyError(f"a keyring holds 1 to {MAX_KEYS} keys, this one {len(self.keys)}")
+        if len({key.key_id for key in self.keys}) != len(self.keys):
+            raise FleetKeyError("the keyring names one key twice; remove the second line")
+
+    @classmethod
+    def parse(cls, text: str) -> Keyring:
+        """Read a key file's text; raises :class:`FleetKeyError` naming the line and what would be right."""
+        keys = []
+        for number, line in enumerate(text.splitlines(), 1):
+            word = line.partition("#")[0].strip()
+            if word:
+                keys.append(FleetKey(_decode(word, number)))
+        if not keys:
+            raise FleetKeyError("the key file holds no key; `gpumesh init` makes one")
+        return cls(tuple(keys))
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The ids in hex, the sending key's first."""
+        return tuple(key.key_id.hex() for key in self.keys)
+
+    def text(self) -> str:
+        """Return the key file's text."""
+        return "".join(f"{key.text}\n" for key in self.keys)
+
+
+def new_key() -> str:
+    """Return a fresh fleet key in base64, from the system's own randomness."""
+    return FleetKey(secrets.token_bytes(KEY_BYTES)).text
+
+
+def derive(secret: bytes, salt: bytes, info: bytes, size: int = KEY_BYTES) -> bytes:
+    """Return HKDF-SHA256 (RFC 5869) of the secret, ``size`` bytes of at most 32."""
+    if size > hashlib.sha256().digest_size:
+        raise ValueError("one block of HKDF is at most 32 bytes")
+    extracted = hmac.digest(salt, secret, "sha256")
+    return hmac.digest(extracted, info + b"\x01", "sha256")[:size]
+
+
+def _decode(word: str, number: int) -> bytes:
+    try:
+        secret = base64.b64decode(word, validate=True)
+    except (binascii.Error, ValueError):
+        raise FleetKeyError(
+            f"line {number} of the key file is not base64; `gpumesh init` writes a right one"
+        ) from None
+    if len(secret) != KEY_BYTES:
+        raise FleetKeyError(f"line {number} of the key file holds {len(secret)} bytes; a key is {KEY_BYTES}")
+    return secret

@@ -1,0 +1,130 @@
+"""One row of the member table: what this host believes of one other host."""
+
+from __future__ import annotations
+
+from gpumesh.errors import TransitionError
+from gpumesh.model import Address, Reachability
+from gpumesh.swim.ports import MemberView
+from gpumesh.swim.statement import TRANSITIONS, Precedence, Statement, precedence
+from gpumesh.swim.suspicion import Suspicion
+
+
+class Member:
+    """A member as known here. Mutable, and changed by the table and the engine's parts alone."""
+
+    __slots__ = (
+        "accuser",
+        "address",
+        "answered_at",
+        "beat",
+        "conflict_told_at",
+        "doubt",
+        "epoch",
+        "epoch_since_at",
+        "evidence_at",
+        "host_id",
+        "incarnation",
+        "notice_at",
+        "reachability",
+        "session",
+        "since_at",
+        "suspicion",
+        "transport",
+        "vouched_at",
+    )
+
+    def __init__(self, host_id: str, address: Address, epoch: int, incarnation: int, now: float) -> None:
+        self.host_id = host_id
+        self.address = address
+        self.epoch = epoch
+        self.incarnation = incarnation
+        self.reachability = Reachability.ALIVE
+        self.since_at = now
+        self.epoch_since_at = now
+        self.evidence_at = now
+        """Last word of life, direct or through others."""
+        self.answered_at = float("-inf")
+        """Last direct answer from the member itself, bound to a question of this host."""
+        self.vouched_at = float("-inf")
+        """When another member last said that it had such an answer."""
+        self.session: bytes = b""
+        """The sending session that gave a direct answer: what comes in it is known to be fresh."""
+        self.accuser = ""
+        """Who claimed suspect or failed."""
+        self.suspicion: Suspicion | None = None
+        self.doubt: Statement | None = None
+        """A hearsay accusation that waits for a probe of this host's own."""
+        self.notice_at = float("-inf")
+        """When the member was last told of an accusation outside the probes."""
+        self.conflict_told_at = float("-inf")
+        self.beat = 0
+        self.transport = "udp"
+
+    @property
+    def is_live(self) -> bool:
+        """Alive or suspect: part of the fleet, probed and told news."""
+        return self.reachability is Reachability.ALIVE or self.reachability is Reachability.SUSPECT
+
+    @property
+    def precedence(self) -> Precedence:
+        """Where the belief held here stands in the order of statements."""
+        return precedence(self.reachability, self.epoch, self.incarnation)
+
+    def statement(self, *, has_address: bool = False) -> Statement:
+        """Return what this host believes of the member, as a statement."""
+        address = self.address if has_address or self.reachability is Reachability.ALIVE else None
+        return Statement(self.reachability, self.host_id, self.epoch, self.incarnation, address, self.accuser)
+
+    def accusation(self) -> Statement | None:
+        """Return what the member should hear so that it can refute, None if it stands unaccused."""
+        if self.reachability is Reachability.SUSPECT or self.reachability is Reachability.FAILED:
+            return self.statement()
+        return self.doubt
+
+    def turn(self, after: Reachability, epoch: int, incarnation: int, now: float) -> str:
+        """Take on a new belief and return the transition's name.
+
+        Raises :class:`TransitionError`, and changes nothing, for what the table of transitions does not hold.
+        """
+        before = None if epoch != self.epoch else self.reachability
+        name = TRANSITIONS.get((before, after))
+        if name is None or epoch < self.epoch:
+            raise TransitionError(
+                f"{self.host_id} is {self.reachability} at epoch {self.epoch}: not {after} at epoch {epoch}"
+            )
+        if epoch != self.epoch:
+            self._begin_epoch(epoch, now)
+        if after is not self.reachability:
+            self.since_at = now
+        if after is Reachability.ALIVE:
+            self.evidence_at = now
+            self.accuser = ""
+        self.reachability = after
+        self.incarnation = incarnation
+        if after is not Reachability.SUSPECT:
+            self.suspicion = None
+        self.doubt = None
+        return name
+
+    def view(self, evidence_at: float) -> MemberView:
+        """Return the row as published; ``evidence_at`` is judged by the engine."""
+        return MemberView(
+            self.host_id,
+            self.address,
+            self.epoch,
+            self.incarnation,
+            self.reachability,
+            self.since_at,
+            evidence_at,
+            self.beat,
+            self.transport,
+        )
+
+    def _begin_epoch(self, epoch: int, now: float) -> None:
+        self.epoch = epoch
+        self.epoch_since_at = now
+        self.since_at = now
+        self.beat = 0
+        self.session = b""
+        self.answered_at = self.vouched_at = self.notice_at = float("-inf")
+        self.transport = "udp"

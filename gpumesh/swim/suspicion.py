@@ -1,0 +1,48 @@
+"""One suspicion: who accuses, since when, and when the verdict falls (Lifeguard, LHA-Suspicion).
+
+A suspicion starts long and shrinks with each independent accuser: one starved accuser waits, several healthy
+ones are quick. A suspicion at a higher incarnation is another suspicion and gets a timer of its own; carrying
+the old deadline over would fail a member that had just refuted.
+"""
+
+from __future__ import annotations
+
+from gpumesh.swim.parameters import suspicion_timeout
+
+
+class Suspicion:
+    """The accusers of one member at one incarnation, and the deadline they make."""
+
+    __slots__ = ("accusers", "first_at", "is_own", "longest_s", "num_wanted", "shortest_s", "started_at")
+
+    def __init__(self, accuser: str, now: float, bounds: tuple[float, float], num_wanted: int) -> None:
+        self.accusers = {accuser}
+        self.started_at = self.first_at = now
+        self.shortest_s, self.longest_s = bounds
+        self.num_wanted = num_wanted
+        self.is_own = False
+        """This host itself probed the member without success."""
+
+    @property
+    def deadline_at(self) -> float:
+        """When the member is failed, unless it refutes or more accusers bring that forward."""
+        timeout_s = suspicion_timeout(
+            self.shortest_s, self.longest_s, len(self.accusers) - 1, self.num_wanted
+        )
+        return self.started_at + timeout_s
+
+    def confirm(self, accuser: str) -> bool:
+        """Add an accuser; return whether it is a new one that still shortens the suspicion."""
+        if accuser in self.accusers or len(self.accusers) > self.num_wanted:
+            return False
+        self.accusers.add(accuser)
+        return True
+
+    def postpone(self, gap_s: float) -> None:
+        """Move the suspicion by the time this process stood still."""
+        self.started_at += gap_s
+        self.first_at += gap_s
+
+    def restart(self, now: float) -> None:
+        """Begin the wait anew: somebody vouched for the member, or nobody at all is heard."""
+        self.started_at = now
