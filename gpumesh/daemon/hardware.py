@@ -54,11 +54,14 @@ class Hardware:
             return bool(set(self.macs) & set(other.macs))
         return True
 
-    def derive_host_id(self) -> str:
-        """Return the host id that this hardware gets where none is kept: the same at each boot."""
+    def derive_host_id(self, state_dir: Path) -> str:
+        """Return the host id that this hardware gets where none is kept: the same at each boot.
+
+        The state directory's path is part of it, so that several daemons on one machine are several hosts.
+        """
         if not self.is_known:
             return str(uuid.uuid4())
-        return str(uuid.uuid5(_NAMESPACE, "|".join((self.product_uuid, *self.macs))))
+        return str(uuid.uuid5(_NAMESPACE, "|".join((self.product_uuid, *self.macs, str(state_dir)))))
 
     def to_json(self) -> dict[str, Any]:
         """Return the form kept on disk."""

@@ -1,0 +1,341 @@
+"""The engine that daemon and simulator drive: one host's membership, records and leases as one, sans-I/O.
+
+Whatever comes in goes to membership first; then what changed is drained, judged and told. Views are made from
+what was judged, never from the engines, and stand until something changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.mesh.events import EventQueue, Reporter
+from gpumesh.mesh.owner import Owner
+from gpumesh.mesh.roster import Roster
+from gpumesh.mesh.strangers import Strangers
+from gpumesh.model import Address, Admission, Event, HealthReport, HostFacts, Identity, Reachability, View
+from gpumesh.records.engine import Records
+from gpumesh.swim.engine import Swim
+from gpumesh.swim.parameters import Parameters
+from gpumesh.swim.ports import (
+    IdentityConflict,
+    MemberChanged,
+    MemberForgotten,
+    MemberView,
+    SelfAccused,
+    StreamAction,
+    SwimEvent,
+)
+from gpumesh.swim.seal import Sealer
+
+REJUDGE_S: Final = 0.1
+"""Least time between two rounds of judging what changed, so that a flood of news costs one round."""
+MAX_VIEW_AGE_S: Final = 1.0
+"""How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
+
+
+class Mesh:
+    """One host's whole brain. Every call takes ``now``, seconds on the host's boot clock.
+
+    ``unix_offset`` turns it into Unix time for people; no decision is taken on that.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        config: Config,
+        facts: HostFacts,
+        address: Address,
+        sealer: Sealer,
+        random: Random,
+        now: float,
+        unix_offset: float,
+    ) -> None:
+        self.unix_offset = unix_offset
+        self._host_id = identity.host_id
+        self._address = address
+        self._fleet = config.gossip.fleet
+        self._lease = config.lease
+        self._events = EventQueue()
+        self._records = Records(host_id=identity.host_id, epoch=identity.epoch)
+        self._roster = Roster(
+            self_id=identity.host_id, records=self._records, config=config.lease, events=self._events
+        )
+        self._owner = Owner(
+            records=self._records,
+            facts=facts,
+            config=config.lease,
+            is_first_run=identity.is_first_run,
+            now=now,
+        )
+        self._swim = Swim(
+            identity=identity,
+            address=address,
+            fleet=config.gossip.fleet,
+            parameters=Parameters.for_profile(config.gossip.profile),
+            sealer=sealer,
+            passenger=self._records,
+            random=random,
+            now=now,
+        )
+        self._strangers = Strangers()
+        self._counters: Counter[str] = Counter()
+        self._has_left = False
+        self._beat_at = now
+        self._called_at = now
+        self._judged_at = now - REJUDGE_S
+        self._sweep_at: float | None = now
+        self._dirty: set[str] = {identity.host_id}
+        self._view: View | None = None
+        self._settle(now)
+
+    # What comes in.
+
+    def seed(self, addresses: Sequence[Address], now: float) -> None:
+        """Take freshly resolved seeds and cached peers; this host's own address among them is no peer."""
+        self._wake(now)
+        if any(address != self._address for address in addresses):
+            self._owner.handle_seeds()
+        self._swim.seed(addresses, now)
+        self._settle(now)
+
+    def wants_seeds(self, now: float) -> bool:
+        """Tell whether it is time to resolve the seeds again."""
+        return self._swim.wants_seeds(now)
+
+    def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
+        """Take one datagram; never raises, drops are counted."""
+        self._wake(now)
+        self._swim.handle_datagram(data, source, now)
+        self._settle(now)
+
+    def handle_unreachable(self, address: Address, now: float) -> None:
+        """Take the kernel's word that nobody listens at an address."""
+        self._wake(now)
+        self._swim.handle_unreachable(address, now)
+        self._settle(now)
+
+    def handle_stream_accepted(self, source: Address, now: float) -> int | None:
+        """Return the number of a new stream, None to refuse it."""
+        self._wake(now)
+        stream_id = self._swim.handle_stream_accepted(source, now)
+        self._settle(now)
+        return stream_id
+
+    def handle_stream_opened(self, stream_id: int, now: float) -> None:
+        """Take the word that a stream asked for is open."""
+        self._wake(now)
+        self._swim.handle_stream_opened(stream_id, now)
+        self._settle(now)
+
+    def handle_stream_data(self, stream_id: int, data: bytes, now: float) -> None:
+        """Take bytes of a stream, in any chunks."""
+        self._wake(now)
+        self._swim.handle_stream_data(stream_id, data, now)
+        self._settle(now)
+
+    def handle_stream_closed(self, stream_id: int, now: float) -> None:
+        """Take the word that a stream ended or could not be opened."""
+        self._wake(now)
+        self._swim.handle_stream_closed(stream_id, now)
+        self._settle(now)
+
+    def handle_timer(self, now: float) -> None:
+        """Do all that fell due."""
+        self._wake(now)
+        self._swim.handle_timer(now)
+        if now >= self._beat_at:
+            self._beat(now)
+        self._settle(now)
+
+    def set_health(self, report: HealthReport, now: float) -> None:
+        """Take the health layer's conclusion about this host and publish what changed."""
+        self._wake(now)
+        self._roster.set_own_health(report)
+        self._owner.set_health(report, now)
+        self._dirty.add(self._host_id)
+        self._settle(now)
+
+    def set_facts(self, facts: HostFacts, now: float) -> None:
+        """Take changed facts about this host: new labels after a reload, for one."""
+        self._wake(now)
+        self._owner.set_facts(facts)
+        self._settle(now)
+
+    def set_admission(self, admission: Admission, reason: str, now: float) -> None:
+        """Take the owner's word about new work: cordon, drain, or what sharing says."""
+        self._wake(now)
+        self._owner.set_admission(admission, reason)
+        self._settle(now)
+
+    def leave(self, now: float) -> None:
+        """Say goodbye; from now on only answer."""
+        self._wake(now)
+        self._has_left = True
+        self._swim.leave(now)
+        self._dirty.add(self._host_id)
+        self._settle(now)
+
+    # What goes out.
+
+    def datagrams_to_send(self) -> list[tuple[bytes, Address]]:
+        """Drain the datagrams to send."""
+        return self._swim.datagrams_to_send()
+
+    def next_stream_action(self) -> StreamAction | None:
+        """Drain what is to be done to streams, one at a time; None when nothing is left."""
+        return self._swim.next_stream_action()
+
+    def next_event(self) -> Event | None:
+        """Drain what happened, oldest first; None when nothing is left."""
+        return self._events.take()
+
+    def next_deadline(self) -> float | None:
+        """Return when :meth:`handle_timer` is next needed."""
+        times = [
+            self._swim.next_deadline(),
+            self._beat_at,
+            self._sweep_at,
+            self._owner.next_deadline(self._swim.last_heard_at),
+            self._judged_at + REJUDGE_S if self._dirty else None,
+        ]
+        return min((at for at in times if at is not None), default=None)
+
+    def view(self, now: float) -> View:
+        """Return the fleet as this host sees it; the same value until something changes or it grows old."""
+        if self._dirty or (self._sweep_at is not None and now >= self._sweep_at):
+            self._judge(now)
+        view = self._view
+        if view is None or now - view.at > MAX_VIEW_AGE_S:
+            rows = self._rows()
+            view = self._view = View(
+                self_id=self._host_id,
+                at=now,
+                fleet=self._fleet,
+                hosts=self._roster.host_views(rows, now),
+                mass_failure=self._roster.leases.brake.is_on(_num_present(rows), now),
+            )
+        return view
+
+    def members(self) -> Sequence[MemberView]:
+        """Return the member table, this host included."""
+        return self._rows()
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Drops, sendings and the like since the start, by ``<part>/<what>``."""
+        parts: dict[str, Mapping[str, int]] = {
+            "swim": self._swim.counters,
+            "records": self._records.counters,
+            "owner": self._owner.counters,
+            "roster": self._roster.counters,
+            "mesh": {**self._counters, "events_dropped": self._events.num_dropped},
+        }
+        return {f"{part}/{name}": count for part, counts in parts.items() for name, count in counts.items()}
+
+    @property
+    def queue_sizes(self) -> Mapping[str, int]:
+        """Present lengths of tables and queues."""
+        sizes = {f"records/{name}": size for name, size in self._records.sizes.items()}
+        sizes.update((f"swim/{name}", size) for name, size in self._swim.queue_sizes.items())
+        sizes["events"] = len(self._events)
+        sizes["leases"] = len(self._roster.leases)
+        sizes["strangers"] = len(self._strangers)
+        return sizes
+
+    # What happens within.
+
+    def _wake(self, now: float) -> None:
+        """Notice that this host itself had stopped, before its own gap is read as others' silence."""
+        stall_s = min(self._lease.failures * self._lease.heartbeat_s, self._lease.ttl_s / 2)
+        if now - self._called_at > stall_s:
+            self._roster.leases.handle_awake(now)
+            self._owner.handle_awake(now)
+            self._counters["stalls"] += 1
+        self._called_at = max(now, self._called_at)
+
+    def _beat(self, now: float) -> None:
+        self._beat_at = now + self._lease.heartbeat_s
+        if self._has_left:
+            return
+        self._swim.beat(now)
+        rows = self._rows()
+        contacts = set(self._records.contacts_since())
+        for row in rows:
+            if row.host_id in contacts:
+                self._roster.leases.handle_contact(row.host_id, row.epoch, row.beat, now)
+        members = {row.host_id for row in rows}
+        self._roster.leases.forget_all_but(members)
+        for host_id in self._strangers.overdue(self._records.hosts(), members, now):
+            self._records.forget(host_id)
+        self._sweep_at = now
+
+    def _settle(self, now: float) -> None:
+        """Drain what the engines say, let time act on the own record, and judge what is due."""
+        while (event := self._swim.next_event()) is not None:
+            self._handle_swim_event(event, now)
+        self._owner.handle_time(self._swim.last_heard_at, now)
+        has_news = False
+        while (change := self._records.next_change()) is not None:
+            self._roster.handle_change(change)
+            self._dirty.add(change.host_id)
+            has_news = True
+        if has_news and not self._has_left:
+            self._swim.gossip_soon(now)
+        is_due = bool(self._dirty) and now >= self._judged_at + REJUDGE_S
+        if is_due or (self._sweep_at is not None and now >= self._sweep_at):
+            self._judge(now)
+
+    def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
+        unix = now + self.unix_offset
+        if isinstance(event, MemberForgotten):
+            self._roster.forget(event.host_id)
+            self._view = None
+            return
+        name = self._roster.name(self._host_id if isinstance(event, SelfAccused) else event.host_id)
+        if isinstance(event, MemberChanged):
+            if event.before is None or event.is_new_epoch:
+                self._records.welcome(event.host_id)
+            self._roster.set_reason(event.host_id, event.reason)
+            self._dirty.add(event.host_id)
+            if event.host_id != self._host_id:
+                Reporter(self._events, event.host_id, name, unix).tell_member(event)
+        elif isinstance(event, SelfAccused):
+            self._owner.handle_accused(event.held, now)
+            reason = f"this host was held {event.held} and answered that it lives"
+            Reporter(self._events, self._host_id, name, unix).tell(
+                "host.refuted", reason, fields={"accuser": event.accuser, "incarnation": event.incarnation}
+            )
+        elif isinstance(event, IdentityConflict):
+            Reporter(self._events, event.host_id, name, unix).tell(
+                "host.conflict", event.reason, fields={"address": str(event.address)}
+            )
+
+    def _judge(self, now: float) -> None:
+        """Judge the hosts of which there is news; all of them when a sweep is due."""
+        rows = self._rows()
+        self._owner.handle_members(row for row in rows if row.host_id != self._host_id)
+        if self._sweep_at is not None and now >= self._sweep_at:
+            chosen: Iterable[MemberView] = rows
+        else:
+            chosen = [row for row in rows if row.host_id in self._dirty]
+        self._roster.judge(chosen, now, now + self.unix_offset)
+        brake = self._roster.leases.brake
+        brake.is_on(_num_present(rows), now)
+        times = (self._roster.next_change_at(), brake.next_deadline())
+        # A lease's end in the past would be an endless loop: what is due was just judged.
+        self._sweep_at = min((max(at, now + REJUDGE_S) for at in times if at is not None), default=None)
+        self._dirty.clear()
+        self._judged_at = now
+        self._view = None
+
+    def _rows(self) -> Sequence[MemberView]:
+        return self._swim.members()
+
+
+def _num_present(rows: Iterable[MemberView]) -> int:
+    return sum(row.reachability is not Reachability.LEFT for row in rows)
