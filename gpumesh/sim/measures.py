@@ -36,7 +36,7 @@ class Measures:
     num_impaired_failed: int = 0
     """Failures declared of hosts that ran, but were impaired: stopped, starved, on a bad link."""
     impaired_detected_s: tuple[float, ...] = ()
-    """Per host that was impaired and failed for it: seconds from its impairment to the first who showed it."""
+    """Per impaired host that was failed for it: seconds from its impairment to the first who showed it."""
     num_suspected: int = 0
     """Suspicions of hosts that ran and were not impaired."""
     agreed_s: tuple[float, ...] = ()

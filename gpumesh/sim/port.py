@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from enum import Enum
 from typing import Protocol
 
 from gpumesh.model import Address
@@ -56,6 +57,13 @@ class Port(Protocol):
         ...
 
 
+class Signal(Enum):
+    """What a stream carries beside bytes, in order with them."""
+
+    ESTABLISHED = "established"
+    ENDED = "ended"
+
+
 class End:
     """One host's end of a stream."""
 
@@ -68,5 +76,5 @@ class End:
         self.is_open = True
         """Whether this side still takes input."""
         self.peer: End | None = None
-        self.outgoing: deque[tuple[float, bytes | None]] = deque()
-        """What is on its way to the peer and when it can be there at the earliest; None ends the stream."""
+        self.outgoing: deque[tuple[float, bytes | Signal]] = deque()
+        """What is on its way to the peer, and when it can be there at the earliest."""

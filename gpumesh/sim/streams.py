@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gpumesh.model import Address
 from gpumesh.sim.network import Network
-from gpumesh.sim.port import End, Port
+from gpumesh.sim.port import End, Port, Signal
 
 CONNECT_TIMEOUT_S = 10.0
 GIVE_UP_S = 15.0
@@ -83,12 +83,9 @@ class Streams:
         end.peer, other.peer = other, end
         self._ends.setdefault(target.number, {})[other] = None
         source = Address(end.port.address.host, EPHEMERAL_PORT + self._num_opened % 20_000)
+        # In the same pipe as all that follows: no byte may overtake the word that the stream stands.
+        self._push(other, Signal.ESTABLISHED)
         target.deliver_accept(other, source)
-        self._agenda.after(self._conditions.draw_delay_s(), self._establish, end)
-
-    def _establish(self, end: End) -> None:
-        if end.is_open:
-            end.port.deliver_opened(end)
 
     def send(self, end: End, data: bytes) -> None:
         """Write to a stream; bytes for a stream that has ended are dropped, as a shell would."""
@@ -107,7 +104,7 @@ class Streams:
         if end.peer is None:
             self._forget(end)
         else:
-            self._push(end, None)
+            self._push(end, Signal.ENDED)
 
     def abandon(self, number: int, *, resets: bool) -> None:
         """Drop all streams of a host whose daemon is gone; with ``resets`` its kernel tells the peers."""
@@ -117,7 +114,7 @@ class Streams:
             if resets and end.peer is not None:
                 self._agenda.after(self._conditions.draw_delay_s(), self._end_input, end.peer)
 
-    def _push(self, end: End, data: bytes | None) -> None:
+    def _push(self, end: End, data: bytes | Signal) -> None:
         peer = end.peer
         assert peer is not None
         delay_s = self._conditions.draw_delay_s()
@@ -146,13 +143,20 @@ class Streams:
             return
         while end.outgoing and end.outgoing[0][0] <= now:
             _, data = end.outgoing.popleft()
-            if data is None:
-                self._end_input(peer)
-                self._forget(end)
-            elif peer.is_open:
-                peer.port.deliver_data(peer, data)
+            self._hand_over(end, peer, data)
         if end.outgoing:
             self._agenda.at(end.outgoing[0][0], self._flow, end, now + GIVE_UP_S)
+
+    def _hand_over(self, end: End, peer: End, data: bytes | Signal) -> None:
+        if data is Signal.ENDED:
+            self._end_input(peer)
+            self._forget(end)
+        elif not peer.is_open:
+            return
+        elif isinstance(data, bytes):
+            peer.port.deliver_data(peer, data)
+        else:
+            peer.port.deliver_opened(peer)
 
     def _end_input(self, end: End) -> None:
         self._forget(end)

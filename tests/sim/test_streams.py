@@ -51,6 +51,19 @@ def test_loss_delays_and_reorders_nothing(make_world: MakeWorld, seed: int) -> N
     assert received(world, 1) == bytes(range(50))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_acceptor_that_speaks_first_is_heard_after_the_stream_stands(
+    make_world: MakeWorld, seed: int
+) -> None:
+    world = make_world(link=LinkProfile(latency_s=0.001, jitter_s=0.01), seed=seed)
+    world.act(0, OpenStream(1, world.hosts[1].address))
+    while not world.node(1).seen("accepted"):
+        world.run_for(0.0001)
+    world.act(1, SendStream(1001, b"welcome"))
+    world.run_for(1.0)
+    assert [call[0] for call in world.node(0).calls if call[0] in {"opened", "data"}] == ["opened", "data"]
+
+
 def test_close_comes_after_all_that_was_written(make_world: MakeWorld) -> None:
     world = make_world(link=LinkProfile(loss=0.2))
     connect(world)
