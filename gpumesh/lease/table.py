@@ -79,7 +79,7 @@ class LeaseTable:
         lease = self._lease(host_id, epoch, beat, now)
         if beat > lease.beat or lease.contacted_at is None:
             lease.beat, lease.rose_at, lease.stalled_at = beat, now, None
-        elif lease.contacted_at is not None and now - lease.rose_at > self._stall_s:
+        elif now - lease.rose_at > self._stall_s:
             lease.stalled_at = lease.stalled_at if lease.stalled_at is not None else lease.rose_at
         lease.contacted_at = now
 
