@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gpumesh.model import Reachability
+from gpumesh.model import HostState, Reachability
+from gpumesh.sim.node import Known
 from gpumesh.sim.truth import Ending, Life
 from gpumesh.swim.ports import MemberView
 
@@ -13,21 +15,24 @@ if TYPE_CHECKING:
     from gpumesh.sim.world import World
 
 
+Knowledge = Mapping[str, Mapping[str, Known]]
+GONE = frozenset({HostState.FAILED, HostState.LEFT, HostState.SUSPECT})
+
+
 def find_disagreement(world: World) -> tuple[SimHost, str] | None:
     """Return the first running host whose view differs from the truth, and how; None when all agree."""
     living = world.running
-    own = {host.host_id: host.node.knowledge().get(host.host_id) for host in living if host.node is not None}
+    known = {host.host_id: host.node.knowledge(host.now) for host in living if host.node is not None}
     for host in living:
-        detail = _disagreement_of(world, host, own)
+        detail = _disagreement_of(world, host, known)
         if detail is not None:
             return host, detail
     return None
 
 
-def _disagreement_of(world: World, host: SimHost, own: dict[str, str | None]) -> str | None:
+def _disagreement_of(world: World, host: SimHost, known: Knowledge) -> str | None:
     assert host.node is not None
     rows = {row.host_id: row for row in host.node.members()}
-    known = host.node.knowledge()
     for other in world.hosts:
         life = world.truth.latest(other.number)
         if life is None or world.conditions.is_cut(host.number, other.number):
@@ -37,8 +42,12 @@ def _disagreement_of(world: World, host: SimHost, own: dict[str, str | None]) ->
         wrong = _wrong_about(life, row)
         if wrong is not None:
             return f"{name} {wrong}"
-        if other.host_id in own and known.get(other.host_id) != own[other.host_id]:
-            return f"knows {known.get(other.host_id)} of {name}, which says {own[other.host_id]} of itself"
+        shown = known[host.host_id].get(other.host_id)
+        if row is not None and (wrong := _wrong_state(life, shown)) is not None:
+            return f"{name} {wrong}"
+        says = known.get(other.host_id, {}).get(other.host_id)
+        if says is not None and (shown is None or shown.said != says.said):
+            return f"holds {shown and shown.said} of {name}, which says {says.said} of itself"
     if rows and not world.conditions.groups:
         return f"knows hosts that do not exist: {sorted(rows)}"
     return None
@@ -56,3 +65,12 @@ def _wrong_about(life: Life, row: MemberView | None) -> str | None:
     if row.reachability is right:
         return None
     return f"has {life.ending.value if life.ending else 'ended'}, and is held {row.reachability}"
+
+
+def _wrong_state(life: Life, shown: Known | None) -> str | None:
+    if shown is None:
+        return None
+    if life.ended_at is None:
+        return f"is alive, and is shown {shown.state}" if shown.state in GONE else None
+    right = HostState.LEFT if life.ending is Ending.LEFT else HostState.FAILED
+    return None if shown.state is right else f"has ended, and is shown {shown.state}, not {right}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from gpumesh.config import Config
+from gpumesh.config import Config, GossipConfig
 from gpumesh.errors import RequestError
 from gpumesh.model import Address, Identity
 from gpumesh.sim.mesh_node import MeshNode
@@ -37,6 +37,9 @@ def parameters_for(profile: str, overrides: Mapping[str, float]) -> Parameters:
 def builder_for(engine: str, profile: str, overrides: Mapping[str, float] | None = None) -> NodeBuilder:
     """Return what builds the nodes of a run: ``engine`` is one of ENGINES, ``profile`` one of PROFILES."""
     parameters = parameters_for(profile, overrides or {})
+    if overrides and engine != "swim":
+        raise RequestError("membership's parameters can be replaced with --engine swim only")
+    config = Config(gossip=GossipConfig(fleet=FLEET, profile=profile))
 
     def build_swim(
         *, identity: Identity, address: Address, random: Random, now: float, unix_offset: float
@@ -52,12 +55,20 @@ def builder_for(engine: str, profile: str, overrides: Mapping[str, float] | None
             random=random,
             now=now,
         )
-        return SwimNode(swim, now=now, first_beat_s=random.uniform(0.0, BEAT_S))
+        return SwimNode(swim, parameters, now=now, first_beat_s=random.uniform(0.0, BEAT_S))
 
     def build_mesh(
         *, identity: Identity, address: Address, random: Random, now: float, unix_offset: float
     ) -> Node:
-        return MeshNode(identity, address, Config(), parameters, _sealer(random), random, now, unix_offset)
+        return MeshNode(
+            identity=identity,
+            address=address,
+            config=config,
+            sealer=_sealer(random),
+            random=random,
+            now=now,
+            unix_offset=unix_offset,
+        )
 
     return build_swim if engine == "swim" else build_mesh
 

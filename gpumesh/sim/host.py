@@ -9,7 +9,7 @@ from enum import Enum
 from random import Random
 from typing import Any, Protocol
 
-from gpumesh.model import Address, HealthReport, Identity
+from gpumesh.model import Address, Event, HealthReport, Identity
 from gpumesh.sim.agenda import HostClock
 from gpumesh.sim.network import Network
 from gpumesh.sim.node import Node, NodeBuilder
@@ -47,6 +47,10 @@ class Listener(Protocol):
 
     def handle_change(self, host: SimHost, change: SwimEvent) -> None:
         """Take a change in the host's belief."""
+        ...
+
+    def handle_event(self, host: SimHost, event: Event) -> None:
+        """Take what the host tells people."""
         ...
 
     def handle_fault(self, host: SimHost, name: str, detail: str) -> None:
@@ -301,6 +305,8 @@ class SimHost:
             self._act(action)
         while (change := node.next_change()) is not None:
             self._listener.handle_change(self, change)
+        while (event := node.next_event()) is not None:
+            self._listener.handle_event(self, event)
         self._arm()
 
     def _act(self, action: StreamAction) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpumesh.model import Reachability
+from gpumesh.model import Event, HostState, Reachability
 from gpumesh.sim.streams import MAX_ENDS
-from gpumesh.sim.truth import Ending
+from gpumesh.sim.truth import Ending, Life
 from gpumesh.sim.watch import Watch
 from gpumesh.swim.ports import MemberChanged, MemberView, SwimEvent
 
@@ -115,6 +115,43 @@ class NoFalseFailure(Watch):
             world.report("no_false_failure", f"{name} is healthy, and was failed: {change.reason}", host)
 
 
+class StatesAreTrue(Watch):
+    """What people are shown follows the truth, too: no lease or verdict makes a healthy host ``failed``."""
+
+    def handle_event(self, world: World, host: SimHost, event: Event) -> None:
+        """Look whether a healthy host is shown failed, or one that left as anything but left."""
+        if event.kind != "host.state" or event.fields["to"] != HostState.FAILED:
+            return
+        subject = next((other for other in world.hosts if other.host_id == event.host_id), None)
+        life = world.truth.latest(subject.number) if subject is not None else None
+        if life is None:
+            return
+        if event.fields["from"] == HostState.LEFT:
+            world.report("states_are_true", f"{event.host} had left, and is shown failed", host)
+        elif life.ended_at is None and not _is_excused(world, host, life):
+            world.report("states_are_true", f"{event.host} is healthy, shown failed: {event.reason}", host)
+
+
+class SamePlacement(Watch):
+    """Where views agree, every host gives the same placement for the same key."""
+
+    KEYS = ("render", "train", "batch")
+
+    def handle_agreement(self, world: World, rounds_s: float) -> None:
+        """Ask everybody."""
+        del rounds_s
+        for key in self.KEYS:
+            answers: dict[frozenset[tuple[str, HostState]], tuple[str, ...]] = {}
+            for host in world.running:
+                assert host.node is not None
+                known = host.node.knowledge(host.now)
+                # Cooldowns are each observer's own; only whoever shows the same states must agree.
+                shown = frozenset((host_id, item.state) for host_id, item in known.items())
+                answer = host.node.ranking(key, host.now)
+                if answers.setdefault(shown, answer) != answer:
+                    world.report("same_placement", f"{key}: {answer} here, {answers[shown]} elsewhere", host)
+
+
 def is_false_failure(world: World, host: SimHost, change: SwimEvent) -> bool:
     """Whether a change declares a healthy running host failed, without excuse."""
     if not isinstance(change, MemberChanged) or change.after is not Reachability.FAILED:
@@ -122,8 +159,12 @@ def is_false_failure(world: World, host: SimHost, change: SwimEvent) -> bool:
     life = world.truth.life(change.host_id, change.epoch)
     if life is None or life.ended_at is not None:
         return False
+    return not _is_excused(world, host, life)
+
+
+def _is_excused(world: World, host: SimHost, life: Life) -> bool:
     truth = world.truth
-    return not (
+    return (
         truth.is_impaired(life.number, world.now)
         or truth.were_separated(host.number, life.number, world.now - truth.GRACE_S)
         # Just after a heal the other side's word, which was right there, still travels here.
@@ -178,6 +219,8 @@ def all_invariants() -> list[Watch]:
         NoResurrection(),
         OwnRowAlive(),
         NoFalseFailure(),
+        StatesAreTrue(),
         GoodbyeIsNoFailure(),
+        SamePlacement(),
         Bounded(),
     ]

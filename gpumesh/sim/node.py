@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from gpumesh.model import Address, HealthReport, Identity
+from gpumesh.model import Address, Event, HealthReport, HostState, Identity
 from gpumesh.swim.ports import MemberView, StreamAction, SwimEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a node shows of one host beyond membership."""
+
+    state: HostState
+    said: object
+    """What that host says of itself, as held here; equal values mean equal words."""
 
 
 class Node(Protocol):
@@ -80,12 +90,21 @@ class Node(Protocol):
         """Return its member table, itself included."""
         ...
 
-    def knowledge(self) -> Mapping[str, str]:
-        """Return, per host id, a short print of what it knows of that host beyond membership."""
+    def next_event(self) -> Event | None:
+        """Drain what it tells people."""
         ...
 
+    def knowledge(self, now: float) -> Mapping[str, Known]:
+        """Return, per host id, what it shows of that host beyond membership; empty for bare membership."""
+        ...
+
+    def ranking(self, key: str, now: float) -> tuple[str, ...]:
+        """Return the hosts on which it would place ``key``, in order; empty for bare membership."""
+        ...
+
+    @property
     def counters(self) -> Mapping[str, int]:
-        """Return its counters."""
+        """Its counters."""
         ...
 
     def queues(self) -> Mapping[str, tuple[int, int]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpumesh.model import HealthReport
+from gpumesh.model import Event, HealthReport
+from gpumesh.sim.node import Known
 from gpumesh.swim.engine import Swim
+from gpumesh.swim.parameters import Parameters
 from gpumesh.swim.ports import MemberView, StreamAction, SwimEvent
 
 BEAT_S = 5.0
@@ -53,8 +55,9 @@ class NoPassenger:
 class SwimNode:
     """Drives a Swim and lets it beat, as the mesh does for the daemon."""
 
-    def __init__(self, swim: Swim, *, now: float, first_beat_s: float) -> None:
+    def __init__(self, swim: Swim, parameters: Parameters, *, now: float, first_beat_s: float) -> None:
         self.swim = swim
+        self._bounds = swim_bounds(parameters)
         self._beat_at = now + first_beat_s
         self.seed = self.swim.seed
         self.wants_seeds = self.swim.wants_seeds
@@ -94,14 +97,42 @@ class SwimNode:
         """Return the member table."""
         return self.swim.members()
 
-    def knowledge(self) -> Mapping[str, str]:
+    def next_event(self) -> Event | None:
+        """Return nothing: it tells people nothing."""
+        return None
+
+    def knowledge(self, now: float) -> Mapping[str, Known]:
         """Return nothing: membership is all it knows."""
+        del now
         return {}
 
+    def ranking(self, key: str, now: float) -> tuple[str, ...]:
+        """Return nothing: it places nothing."""
+        del key, now
+        return ()
+
+    @property
     def counters(self) -> Mapping[str, int]:
-        """Return the engine's counters."""
+        """The engine's counters."""
         return self.swim.counters
 
     def queues(self) -> Mapping[str, tuple[int, int]]:
         """Return size and bound of each of the engine's queues."""
-        return {}
+        sizes = self.swim.queue_sizes
+        return {name: (sizes[name], bound) for name, bound in self._bounds.items()}
+
+
+def swim_bounds(parameters: Parameters) -> Mapping[str, int]:
+    """Return what each of membership's queues and tables may hold at most."""
+    return {
+        "members": parameters.num_members,
+        "broadcasts": parameters.num_broadcasts,
+        "probes": parameters.num_pending,
+        "errands": parameters.num_pending,
+        "doubts": parameters.num_pending * 4,
+        "streams": parameters.num_streams,
+        # One for each suspicion, probe, errand and stream, and a handful of the engine's own.
+        "timers": parameters.num_members + 2 * parameters.num_pending + parameters.num_streams + 16,
+        "events": 0,
+        "outbox": 0,
+    }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpumesh.model import Event
 from gpumesh.swim.ports import IdentityConflict, MemberChanged, MemberForgotten, MemberView, SwimEvent
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Watch:
 
     def handle_change(self, world: World, host: SimHost, change: SwimEvent) -> None:
         """Look at a change in one host's belief."""
+
+    def handle_event(self, world: World, host: SimHost, event: Event) -> None:
+        """Look at what one host tells people."""
 
     def handle_rows(self, world: World, host: SimHost, rows: Sequence[MemberView]) -> None:
         """Look at one host's whole member table; called for each running host now and then."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from uuid import UUID
 
-from gpumesh.model import Address, Identity
+from gpumesh.model import Address, Event, Identity
 from gpumesh.sim.agenda import Agenda, HostClock
 from gpumesh.sim.agreement import find_disagreement
 from gpumesh.sim.conditions import Conditions, LinkProfile
@@ -227,6 +227,14 @@ class World:
             self.narrate(f"{host.identity.name} sees {describe(change, self.name_of)}")
         for watch in self.watches:
             watch.handle_change(self, host, change)
+
+    def handle_event(self, host: SimHost, event: Event) -> None:
+        """Pass what a host tells people on to all who look on."""
+        if self._narrate is not None and event.kind not in {"host.suspected", "host.refuted", "host.failed"}:
+            fields = ", ".join(f"{key} {value}" for key, value in event.fields.items())
+            self.narrate(f"{host.identity.name} tells {event.kind} {event.host} {event.reason} ({fields})")
+        for watch in self.watches:
+            watch.handle_event(self, host, event)
 
     def handle_fault(self, host: SimHost, name: str, detail: str) -> None:
         """Report a fault that a host's shell noticed."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpumesh.model import Address, HealthReport, Identity, Reachability
+from gpumesh.model import Address, Event, HealthReport, Identity, Reachability
 from gpumesh.sim.conditions import LinkProfile
+from gpumesh.sim.node import Known
 from gpumesh.sim.watch import Watch
 from gpumesh.sim.world import World
 from gpumesh.swim.ports import MemberView, StreamAction, SwimEvent
@@ -28,7 +29,9 @@ class FakeNode:
         self.rows = [
             MemberView(identity.host_id, address, identity.epoch, 0, Reachability.ALIVE, now, now, 0),
         ]
-        self.known: dict[str, str] = {}
+        self.known: dict[str, Known] = {}
+        self.events: list[Event] = []
+        self.order: tuple[str, ...] = ()
         self.sizes: dict[str, tuple[int, int]] = {}
         self.next_stream_id = 0
         self.refuses = False
@@ -93,9 +96,16 @@ class FakeNode:
     def members(self) -> Sequence[MemberView]:
         return self.rows
 
-    def knowledge(self) -> Mapping[str, str]:
+    def next_event(self) -> Event | None:
+        return self.events.pop(0) if self.events else None
+
+    def knowledge(self, now: float) -> Mapping[str, Known]:
         return self.known
 
+    def ranking(self, key: str, now: float) -> tuple[str, ...]:
+        return self.order
+
+    @property
     def counters(self) -> Mapping[str, int]:
         return {}
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpumesh.model import Address, Reachability
+from gpumesh.model import Address, Event, HostState, Reachability
 from gpumesh.sim.invariants import (
     Bounded,
     GoodbyeIsNoFailure,
@@ -13,8 +13,11 @@ from gpumesh.sim.invariants import (
     NoResurrection,
     NothingFalls,
     OwnRowAlive,
+    SamePlacement,
+    StatesAreTrue,
     all_invariants,
 )
+from gpumesh.sim.node import Known
 from gpumesh.swim.ports import MemberChanged
 
 if TYPE_CHECKING:
@@ -124,6 +127,48 @@ def test_impaired_and_separated_hosts_may_be_failed(make_world: MakeWorld) -> No
     assert broken(world) == ["no_false_failure"] * 2
 
 
+def shown(world: FakeWorld, number: int, before: HostState, after: HostState) -> Event:
+    fields = {"from": before.value, "to": after.value}
+    return Event("host.state", 0.0, world.hosts[number].host_id, "h", "host", "said the test", fields)
+
+
+def test_state_shown_to_people_must_be_true(make_world: MakeWorld) -> None:
+    world = make_world(3, watches=[StatesAreTrue()])
+    world.crash(world.hosts[2])
+    world.node(0).events.append(shown(world, 2, HostState.READY, HostState.FAILED))
+    world.say(0)
+    assert broken(world) == []
+    world.node(0).events.append(shown(world, 1, HostState.READY, HostState.FAILED))
+    world.say(0)
+    assert broken(world) == ["states_are_true"]
+    world.node(0).events.append(shown(world, 2, HostState.LEFT, HostState.FAILED))
+    world.say(0)
+    assert broken(world) == ["states_are_true"] * 2
+
+
+def test_hosts_that_show_the_same_states_must_place_alike(make_world: MakeWorld) -> None:
+    world = make_world(watches=[SamePlacement()])
+    rows = [row for number in (0, 1) for row in world.node(number).rows]
+    for number in (0, 1):
+        world.node(number).rows = list(rows)
+        world.node(number).known = {host.host_id: Known(HostState.READY, "") for host in world.hosts}
+        world.node(number).order = ("a", "b")
+    assert world.run_until_agreed(0.0) == 0.0
+    assert broken(world) == []
+    world.node(1).order = ("b", "a")
+    world.run_until_agreed(0.0)
+    assert broken(world) == ["same_placement"] * len(SamePlacement.KEYS)
+
+
+def test_agreement_holds_the_shown_state_against_the_truth(make_world: MakeWorld) -> None:
+    world = make_world()
+    rows = [row for number in (0, 1) for row in world.node(number).rows]
+    for number in (0, 1):
+        world.node(number).rows = list(rows)
+    world.node(0).known = {world.hosts[1].host_id: Known(HostState.SUSPECT, "")}
+    assert "h001 is alive, and is shown suspect" in why(world)
+
+
 def test_goodbye_must_not_be_shown_as_failure(make_world: MakeWorld) -> None:
     world = make_world(watches=[GoodbyeIsNoFailure()])
     world.leave(world.hosts[1])
@@ -178,7 +223,7 @@ def test_agreement_holds_reachability_epoch_and_knowledge_against_the_truth(make
     world.node(0).rows[1] = replace(both[1], epoch=2)
     assert "is held for epoch 2" in why(world)
     world.node(0).rows[1] = both[1]
-    world.node(1).known = {world.hosts[1].host_id: "two GPUs"}
+    world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, "two GPUs")}
     assert "says two GPUs of itself" in why(world)
 
 
