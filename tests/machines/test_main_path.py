@@ -28,7 +28,10 @@ CARDS = {
 }
 SUITES = {"cafe": "bookworm", "bench": "bookworm", "render": "trixie", "stranger": "bookworm"}
 COOLDOWN_S = 10
-KEYS = [f"job-{number}" for number in range(12)]
+KEYS = [f"job-{number}" for number in range(5)]
+ONLY_ON = {"&model=4080": "cafe", "&model=2080&gpus=2": "bench", "&memory=60GiB&gpus=2": "render"}
+"""Requests that one host alone can take."""
+TWO_2080, LARGE = "&model=2080&gpus=2", "&memory=60GiB&gpus=2"
 
 
 class Hosts:
@@ -184,9 +187,10 @@ def test_every_host_gives_the_same_placement_for_the_same_key(hosts: Hosts) -> N
     answers = [placements_at(observer) for observer in hosts.members]
     assert answers[0] == answers[1] == answers[2]
     assert None not in answers[0].values()
-    assert len(set(answers[0].values())) > 1
-    large = [placements_at(observer, "&gpus=2&memory=60GiB") for observer in hosts.members]
-    assert all(set(answer.values()) == {"render"} for answer in large)
+    for query, expected in ONLY_ON.items():
+        assert [set(placements_at(observer, query).values()) for observer in hosts.members] == [
+            {expected}
+        ] * 3
     nowhere = hosts["cafe"].run("gpumesh place --key big --gpus 9", check=False)
     assert nowhere.returncode == 1
     assert "cafe" in nowhere.stdout
@@ -296,7 +300,7 @@ def test_a_restarted_host_cools_down_before_it_is_ready(hosts: Hosts) -> None:
     hosts["bench"].run("systemctl start gpumesh")
     await_states(hosts.members, {"bench": "cooldown"}, 10)
     began_at = time.monotonic()
-    assert "bench" not in placements_at(hosts["cafe"]).values()
+    assert set(placements_at(hosts["cafe"], TWO_2080).values()) == {None}
     await_states(hosts.members, {"bench": "ready"}, COOLDOWN_S + 10)
     print(f"cooldown lasted {time.monotonic() - began_at:.1f} s of {COOLDOWN_S} s")
     assert time.monotonic() - began_at > COOLDOWN_S / 2
@@ -305,7 +309,7 @@ def test_a_restarted_host_cools_down_before_it_is_ready(hosts: Hosts) -> None:
 def test_cordon_is_seen_everywhere_and_outlives_a_restart(hosts: Hosts) -> None:
     hosts["cafe"].run("gpumesh cordon --reason 'new fan'")
     await_states(hosts.members, {"cafe": "cordoned"}, 5)
-    assert "cafe" not in placements_at(hosts["render"]).values()
+    assert set(placements_at(hosts["render"], "&model=4080").values()) == {None}
     hosts["cafe"].run("systemctl restart gpumesh")
     await_states(hosts.members, {"cafe": "cordoned"}, 15)
     hosts["cafe"].run("gpumesh uncordon")
@@ -314,14 +318,17 @@ def test_cordon_is_seen_everywhere_and_outlives_a_restart(hosts: Hosts) -> None:
 
 def test_a_power_cut_is_known_within_30_seconds_and_placement_avoids_the_host(hosts: Hosts) -> None:
     render, observers = hosts["render"], [hosts["cafe"], hosts["bench"]]
-    assert "render" in placements_at(hosts["cafe"]).values()
+    assert set(placements_at(hosts["cafe"], LARGE).values()) == {"render"}
     identity = status_of(render)
     render.power_cut()
     took_s = await_states(observers, {"render": "failed"}, 30)
     print(f"a power cut was known everywhere after {took_s:.1f} s")
     answers = [placements_at(observer) for observer in observers]
     assert answers[0] == answers[1]
-    assert "render" not in answers[0].values()
+    assert not {"render", None} & set(answers[0].values())
+    refused = observers[0].get_json(f"/v1/placement?key=k{LARGE}")
+    assert refused["chosen"] is None
+    assert any(item["host"] == "render" and "failed" in item["reason"] for item in refused["rejections"])
     render.start()
     render.wait_until_booted()
     await_states(hosts.members, dict.fromkeys(CARDS, "ready"), 60)
