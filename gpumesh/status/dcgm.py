@@ -123,7 +123,8 @@ def dcgm_families(probe: Probe | None, report: HealthReport | None, hostname: st
 
 
 def _is_readable(device: DeviceState) -> bool:
-    return device.reading is not None and not device.error and not device.is_lost
+    # An error beside a reading means that one call failed: only that value is absent.
+    return device.reading is not None and not device.is_lost
 
 
 def _device_labels(info: DeviceInfo, hostname: str, driver_version: str) -> Labels:

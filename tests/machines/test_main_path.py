@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.fakes.nvml.build import library
 from tests.fakes.nvml.state import FakeDriver
 from tests.machines.fleet import Fleet, wait_until

@@ -57,13 +57,20 @@ def test_what_the_card_cannot_say_has_no_series() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"is_lost": True}, {"error": "Unknown Error (NVML 999)"}, {"reading": None}, {"info": None}],
+    [{"is_lost": True}, {"reading": None, "error": "Unknown Error (NVML 999)"}, {"info": None}],
 )
 def test_a_lost_or_failing_card_has_no_series_and_the_other_keeps_its_own(change: dict[str, object]) -> None:
     probe = sample_probe()
     failing = replace(probe.devices[0], **change)  # type: ignore[arg-type]
     text = mesh_exposition(sample_view(), replace(probe, devices=(failing, probe.devices[1])), {})
     assert [labels["gpu"] for labels, _ in series(text, "DCGM_FI_DEV_SM_CLOCK")] == ["1"]
+
+
+def test_one_call_that_fails_costs_the_card_that_series_alone() -> None:
+    probe = sample_probe()
+    partial = replace(probe.devices[0], error="power: Unknown Error (NVML 999)")
+    text = mesh_exposition(sample_view(), replace(probe, devices=(partial, probe.devices[1])), {})
+    assert [labels["gpu"] for labels, _ in series(text, "DCGM_FI_DEV_SM_CLOCK")] == ["0", "1"]
 
 
 def test_a_hung_driver_leaves_no_readings_and_says_so() -> None:
