@@ -57,6 +57,11 @@ class Roster:
         parts = self._parts.get(host_id)
         return parts.facts.name if parts and parts.facts else host_id[:8]
 
+    def is_named(self, host_id: str) -> bool:
+        """Tell whether the host's name is known."""
+        parts = self._parts.get(host_id)
+        return parts is not None and parts.facts is not None
+
     def handle_change(self, change: RecordChanged) -> None:
         """Read a changed entry of a host's record."""
         epoch = self._records.epoch(change.host_id)

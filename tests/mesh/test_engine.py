@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpumesh.config import Config, GossipConfig, LeaseConfig
-from gpumesh.model import Admission, HealthReport, HostState, Phase, Request, Verdict
+from gpumesh.model import Admission, HealthReport, HostFacts, HostState, Phase, Request, Verdict
 from gpumesh.placement.rule import place
 
 if TYPE_CHECKING:
@@ -238,11 +238,11 @@ def test_big_record_arrives_by_stream(world: World) -> None:
 def test_quiet_fleet_stays_quiet(world: World, fleet: list[Host]) -> None:
     world.run(30.0)
     before = [len(host.events) for host in fleet]
-    counts = [host.mesh.counters["records/applied"] for host in fleet]
+    counts = [host.mesh.counters["record_applied_total"] for host in fleet]
     world.run(300.0)
     assert [len(host.events) for host in fleet] == before
-    assert [host.mesh.counters["records/applied"] for host in fleet] == counts
-    assert all(host.mesh.counters.get("mesh/stalls", 0) == 0 for host in fleet)
+    assert [host.mesh.counters["record_applied_total"] for host in fleet] == counts
+    assert all(host.mesh.counters.get("sleeps_total", 0) == 0 for host in fleet)
     assert all(world.all_see(host, HostState.READY) for host in fleet)
 
 
@@ -251,3 +251,63 @@ def test_hostile_datagrams_change_nothing(world: World, fleet: list[Host]) -> No
     for size in range(0, 1500, 7):
         target.mesh.handle_datagram(bytes(size % 251 for _ in range(size)), fleet[1].address, world.now)
     assert all(world.all_see(host, HostState.READY) for host in fleet)
+
+
+def test_a_third_of_lost_datagrams_fails_no_healthy_host(world: World, fleet: list[Host]) -> None:
+    world.loss = 0.3
+    world.run(120.0)
+    kinds = {event.kind for host in fleet for event in host.events}
+    assert "host.failed" not in kinds
+    world.loss = 0.0
+    world.run_until(lambda: all(world.all_see(host, HostState.READY) for host in fleet), 30.0)
+
+
+def test_host_whose_timers_hang_is_taken_out_although_it_answers(world: World, fleet: list[Host]) -> None:
+    victim = fleet[3]
+    victim.is_hung = True
+    others = fleet[:3]
+    world.run_until(lambda: all(world.state(host, victim) is HostState.SUSPECT for host in others), 40.0)
+    seen = world.seen(others[0], victim)
+    assert seen is not None
+    assert "heartbeat has stood still" in seen.reason
+    world.run_until(lambda: all(world.state(host, victim) is HostState.FAILED for host in others), 30.0)
+    victim.is_hung = False
+    world.run_until(lambda: world.state(others[0], victim) is not HostState.FAILED, 20.0)
+    assert world.state(others[0], victim) is HostState.COOLDOWN
+    world.run_until(lambda: world.all_see(victim, HostState.READY), 90.0)
+
+
+def test_sleeper_accuses_nobody_and_cools_down(world: World, fleet: list[Host]) -> None:
+    sleeper = fleet[2]
+    others = [host for host in fleet if host is not sleeper]
+    sleeper.is_asleep = True
+    world.run(3600.0)
+    assert all(world.state(host, sleeper) is HostState.FAILED for host in others)
+    num_events = len(sleeper.events)
+    sleeper.is_asleep = False
+    world.run_until(lambda: all(world.state(host, sleeper) is HostState.COOLDOWN for host in fleet), 60.0)
+    told = sleeper.events[num_events:]
+    assert not any(event.kind == "host.failed" for event in told)
+    assert not any(event.fields.get("to") == "failed" for event in told)
+    assert not world.view(sleeper).mass_failure
+    world.run_until(lambda: world.all_see(sleeper, HostState.READY), 80.0)
+
+
+def test_events_carry_names_and_reasons(world: World, fleet: list[Host]) -> None:
+    joined = [event for host in fleet for event in host.events if event.kind == "host.joined"]
+    assert len(joined) == len(fleet) * (len(fleet) - 1)
+    assert {event.host for event in joined} == {f"host-{number}" for number in range(4)}
+    assert all(event.reason for host in fleet for event in host.events)
+
+
+def test_changed_labels_reach_the_fleet(world: World, fleet: list[Host]) -> None:
+    facts = HostFacts("host-1", "boot-1", labels={"room": "9"})
+    world.act(fleet[1], lambda mesh: mesh.set_facts(facts, world.now))
+    world.run_until(lambda: all(world.view(host).hosts[1].facts == facts for host in fleet), 10.0)
+
+
+def test_counters_and_sizes_have_names_for_metrics(fleet: list[Host]) -> None:
+    counters = fleet[0].mesh.counters
+    assert counters["record_applied_total"] > 0
+    assert counters["size_records_hosts"] == 4
+    assert all(name.count("/") <= 1 for name in counters)
