@@ -22,7 +22,7 @@ class Arrival:
 
 
 class Arrivals:
-    """At most 1,024 arrivals that wait for a name; each host at most once."""
+    """At most 1,024 arrivals that wait for a name, oldest first; each host at most once."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, Arrival] = {}
@@ -35,6 +35,7 @@ class Arrivals:
         arrival = Arrival(change, now)
         if len(self._waiting) >= MAX_WAITING:
             return arrival
+        self._waiting.pop(change.host_id, None)
         self._waiting[change.host_id] = arrival
         return None
 
@@ -53,4 +54,5 @@ class Arrivals:
 
     def next_deadline(self) -> float | None:
         """Return when the first of them has waited long enough."""
-        return min((arrival.at + MAX_WAIT_S for arrival in self._waiting.values()), default=None)
+        first = next(iter(self._waiting.values()), None)
+        return None if first is None else first.at + MAX_WAIT_S

@@ -45,6 +45,8 @@ from gpumesh.swim.seal import Sealer
 
 REJUDGE_S: Final = 0.1
 """Least time between two rounds of judging what changed, so that a flood of news costs one round."""
+ROWS_PER_S: Final = 10_000
+"""Rows of the member table read a second for judging at most: the wait grows with the fleet."""
 MAX_VIEW_AGE_S: Final = 1.0
 """How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
 
@@ -101,7 +103,7 @@ class Mesh:
         self._has_left = False
         self._beat_at = now
         self._called_at = now
-        self._judged_at = now - REJUDGE_S
+        self._rejudge_at = now
         self._sweep_at: float | None = now
         self._dirty: set[str] = {identity.host_id}
         self._view: View | None = None
@@ -216,12 +218,13 @@ class Mesh:
             self._sweep_at,
             self._owner.next_deadline(self._swim.last_heard_at),
             self._arrivals.next_deadline(),
-            self._judged_at + REJUDGE_S if self._dirty else None,
+            self._rejudge_at if self._dirty else None,
         ]
         return min((at for at in times if at is not None), default=None)
 
     def view(self, now: float) -> View:
         """Return the fleet as this host sees it; the same value until something changes or it grows old."""
+        self._wake(now)
         if self._dirty or (self._sweep_at is not None and now >= self._sweep_at):
             self._judge(now)
         view = self._view
@@ -307,9 +310,11 @@ class Mesh:
             has_news = True
         if has_news and not self._has_left:
             self._swim.gossip_soon(now)
-        for arrival in self._arrivals.due(self._roster.is_named, now):
-            self._tell_member(arrival.change, arrival.at)
-        is_due = bool(self._dirty) and now >= self._judged_at + REJUDGE_S
+        waits_until = self._arrivals.next_deadline()
+        if waits_until is not None and (has_news or now >= waits_until):
+            for arrival in self._arrivals.due(self._roster.is_named, now):
+                self._tell_member(arrival.change, arrival.at)
+        is_due = bool(self._dirty) and now >= self._rejudge_at
         if is_due or (self._sweep_at is not None and now >= self._sweep_at):
             self._judge(now)
 
@@ -366,7 +371,7 @@ class Mesh:
         # A lease's end in the past would be an endless loop: what is due was just judged.
         self._sweep_at = min((max(at, now + REJUDGE_S) for at in times if at is not None), default=None)
         self._dirty.clear()
-        self._judged_at = now
+        self._rejudge_at = now + REJUDGE_S + len(rows) / ROWS_PER_S
         self._view = None
 
     def _rows(self) -> Sequence[MemberView]:
