@@ -107,6 +107,8 @@ class World:
         self.hosts: list[Host] = []
         self.cut_off: set[Address] = set()
         """Hosts to and from which nothing passes."""
+        self.split: set[Address] = set()
+        """One side of a partition: nothing passes between these and the others."""
         self.loss = 0.0
         self._random = Random(1)
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -223,6 +225,8 @@ class World:
         self._at(max(due_at, self.now + 0.001), lambda: self._wake(host))
 
     def _is_cut(self, source: Address, target: Address) -> bool:
+        if (source in self.split) != (target in self.split):
+            return True
         return not self.cut_off.isdisjoint((source, target))
 
     def _find(self, address: Address) -> Host | None:

@@ -316,3 +316,26 @@ def test_counters_and_sizes_have_names_for_metrics(fleet: list[Host]) -> None:
     assert counters["record_applied_total"] > 0
     assert counters["size_records_hosts"] == 4
     assert all(name.count("/") <= 1 for name in counters)
+
+
+def test_two_halves_come_together_by_themselves_with_a_cooldown(world: World, fleet: list[Host]) -> None:
+    world.split = {fleet[0].address, fleet[1].address}
+    world.run(120.0)
+    assert world.state(fleet[0], fleet[2]) is HostState.FAILED
+    assert world.state(fleet[3], fleet[1]) is HostState.FAILED
+    world.split = set()
+    world.run_until(lambda: all(world.all_see(host, HostState.COOLDOWN) for host in fleet), 30.0)
+    world.run_until(lambda: all(world.all_see(host, HostState.READY) for host in fleet), 90.0)
+    answers = [placements(world, host) for host in fleet]
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_twenty_hosts_that_start_together_are_ready_within_fifteen_seconds(world: World) -> None:
+    hosts = [world.start(number, seeds=(0, 1)) for number in range(20)]
+    world.run_until(
+        lambda: (
+            all(seen.state is HostState.READY for host in hosts for seen in world.view(host).hosts)
+            and all(len(world.view(host).hosts) == len(hosts) for host in hosts)
+        ),
+        15.0,
+    )
