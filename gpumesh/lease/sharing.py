@@ -1,7 +1,9 @@
 """When the owner lends the cards: always, while nobody uses them, or within hours.
 
-:func:`observe` and :func:`lend` are pure; :class:`Sharing` keeps the usage between looks. The time of day comes in as minutes since local midnight and the processes on the cards as names, so every
-case can be tried without a clock or a driver. An operator's cordon or drain outranks what is decided here.
+:func:`observe` and :func:`lend` are pure; :class:`Sharing` keeps the usage between looks. The time of day
+comes in as minutes since local midnight and the processes on the cards as names, so every case can be tried
+without a clock or a driver. An operator's cordon or drain outranks what is decided here. Any process that is
+not ignored counts as a person's: work that the fleet itself starts belongs into ``ignore_processes``.
 """
 
 from __future__ import annotations

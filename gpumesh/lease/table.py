@@ -47,8 +47,8 @@ class _Lease:
     epoch: int
     beat: int
     evidence_at: float
-    """The newest evidence seen in any sighting. Membership counts a member that nobody accuses as evidenced by
-    the fleet's silence about it; once accused, that evidence stands as of when it was last seen to hold."""
+    """The newest evidence seen in any sighting. Membership counts a member that nobody accuses as evidenced
+    by the fleet's silence about it; once accused, it stands as of when that was last seen to hold."""
     rose_at: float
     """When the beat was last heard to rise, or first heard at all."""
     contacted_at: float | None = None
@@ -79,7 +79,7 @@ class LeaseTable:
         lease = self._lease(host_id, epoch, beat, now)
         if beat > lease.beat or lease.contacted_at is None:
             lease.beat, lease.rose_at, lease.stalled_at = beat, now, None
-        elif lease.contacted_at is not None and now - lease.rose_at > self._stall_s:
+        elif now - lease.rose_at > self._stall_s:
             lease.stalled_at = lease.stalled_at if lease.stalled_at is not None else lease.rose_at
         lease.contacted_at = now
 

@@ -69,6 +69,7 @@ class Mesh:
             records=self._records,
             facts=facts,
             config=config.lease,
+            has_seeds=bool(config.gossip.seeds),
             is_first_run=identity.is_first_run,
             now=now,
         )
@@ -98,8 +99,8 @@ class Mesh:
     def seed(self, addresses: Sequence[Address], now: float) -> None:
         """Take freshly resolved seeds and cached peers; this host's own address among them is no peer."""
         self._wake(now)
-        if any(address != self._address for address in addresses):
-            self._owner.handle_seeds()
+        if addresses:
+            self._owner.handle_seeds(has_others=any(address != self._address for address in addresses))
         self._swim.seed(addresses, now)
         self._settle(now)
 

@@ -34,7 +34,14 @@ class Owner:
     """This host's own record: facts, health, admission, and its place after a start or a recovery."""
 
     def __init__(
-        self, *, records: Records, facts: HostFacts, config: LeaseConfig, is_first_run: bool, now: float
+        self,
+        *,
+        records: Records,
+        facts: HostFacts,
+        config: LeaseConfig,
+        has_seeds: bool,
+        is_first_run: bool,
+        now: float,
     ) -> None:
         self._records = records
         self._silence_s = config.failures * config.heartbeat_s
@@ -45,7 +52,7 @@ class Owner:
         self._listening_at = now
         self._lease_word: LeaseWord | None = None
         self._is_isolated = False
-        self._has_seeds = False
+        self._has_seeds = has_seeds
         self._has_met = False
         self._was_left = False
         self.counters: Counter[str] = Counter()
@@ -63,9 +70,9 @@ class Owner:
         """Whether it hears nobody although somebody should be there."""
         return self._is_isolated
 
-    def handle_seeds(self) -> None:
-        """Note that addresses of others were given, so somebody should answer."""
-        self._has_seeds = True
+    def handle_seeds(self, *, has_others: bool) -> None:
+        """Note whether the seeds, resolved, are of others, so that somebody should answer."""
+        self._has_seeds = has_others
 
     def handle_members(self, others: Iterable[MemberView]) -> None:
         """Take in who is known, to tell whether somebody should be heard."""

@@ -11,6 +11,7 @@ from gpumesh.records.engine import Records
 from gpumesh.records.entries import HostHealth, LeaseWord
 
 _UNSAID = LeaseWord(Phase.JOINING, is_isolated=False)
+_REQUIRED = (entries.HOST, entries.SHARING, entries.LEASE)
 _LAST = 1 << 16
 
 
@@ -18,14 +19,15 @@ class Parts:
     """What one host says of itself, of the run of it that is held."""
 
     __slots__ = (
+        "_arrived",
         "_gpus",
         "_head",
+        "_report",
         "admission",
         "admission_reason",
         "baseline",
         "epoch",
         "facts",
-        "health",
         "lease",
         "lease_version",
     )
@@ -39,10 +41,18 @@ class Parts:
         self.lease = _UNSAID
         self.lease_version = -1
         self.baseline: Baseline | None = None
-        self.health: HealthReport | None = None
-        """The last complete report; None until all entries that belong to it have arrived."""
+        self._arrived: set[str] = set()
+        self._report: HealthReport | None = None
         self._head: HostHealth | None = None
         self._gpus: dict[str, Gpu] = {}
+
+    @property
+    def health(self) -> HealthReport | None:
+        """The last complete report; None until all that must be known of the host has arrived.
+
+        Entries arrive in any order: a host must not be taken for open before its owner's word is here.
+        """
+        return self._report if self._arrived.issuperset(_REQUIRED) else None
 
     def read(self, records: Records, host_id: str, name: str, counters: Counter[str]) -> None:
         """Take in an entry as it stands in the records now; an absurd one is absent, and counted."""
@@ -69,7 +79,9 @@ class Parts:
             self.lease = word or _UNSAID
             self.lease_version = entry.version if entry is not None else -1
             is_read = word is not None
-        if value is not None and not is_read:
+        if is_read and value is not None:
+            self._arrived.add(kind)
+        elif value is not None:
             counters[f"unreadable/{kind}"] += 1
         self._assemble()
 
@@ -90,8 +102,10 @@ class Parts:
     def _assemble(self) -> None:
         if self._head is None or len(self._gpus) != self._head.num_gpus:
             return
+        if self._head.has_baseline and self.baseline is None:
+            return
         gpus = tuple(sorted(self._gpus.values(), key=_driver_order))
-        self.health = replace(self._head.report, gpus=gpus, baseline=self.baseline)
+        self._report = replace(self._head.report, gpus=gpus, baseline=self.baseline)
 
 
 def _driver_order(gpu: Gpu) -> tuple[int, str]:

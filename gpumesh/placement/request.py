@@ -31,7 +31,7 @@ MAX_REPEATED: Final = 64
 MAX_MEMORY_BYTES: Final = 1 << 50
 _REPEATED: Final = ("label", "anti_affinity")
 _MAX_PARAMETERS: Final = 256
-_SIZE: Final = re.compile(r"(\d{1,16})(?:\.(\d{1,6}))?\s*([A-Za-z]+)")
+_SIZE: Final = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,6}))?\s*([A-Za-z]+)")
 _UNITS: Final = {
     "b": 1,
     "m": 10**6,

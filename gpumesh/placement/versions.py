@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_VERSION: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9}){0,7})")
+_VERSION: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,7})")
 
 
 def parse_version(text: str | None) -> tuple[int, ...] | None:

@@ -71,6 +71,8 @@ class HostHealth:
     """Without GPUs and baseline, which are entries of their own."""
     num_gpus: int
     """How many ``gpu/`` entries belong to it: with fewer, the record has not wholly arrived."""
+    has_baseline: bool
+    """Whether a ``baseline`` entry belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ def encode_health(report: HealthReport) -> Plain:
         "driver": report.driver_version,
         "cuda": report.cuda_version,
         "gpus": len(report.gpus),
+        "baseline": report.baseline is not None,
     }
     return _fitted(head, report.findings)
 
@@ -175,7 +178,8 @@ def parse_health(value: Plain) -> HostHealth | None:
             driver_version=fields.optional_text("driver", 32),
             cuda_version=fields.optional_text("cuda", 32),
         )
-        return HostHealth(report, fields.integer("gpus", high=_MAX_GPUS))
+        has_baseline = fields.optional_flag("baseline") is True
+        return HostHealth(report, fields.integer("gpus", high=_MAX_GPUS), has_baseline)
 
     return _total(read, value)
 

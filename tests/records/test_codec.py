@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable
 
@@ -80,10 +81,8 @@ def test_any_bytes_are_decoded_or_refused(decode: Callable[[bytes], object], dat
 def test_any_msgpack_is_decoded_or_refused(value: object) -> None:
     data = msgpack.packb(value)
     for decode in DECODERS:
-        try:
+        with contextlib.suppress(RejectedError):
             decode(data)
-        except RejectedError as error:
-            assert error.reason  # noqa: PT017 - any other exception fails the test
 
 
 def test_pages_stay_within_their_size_and_number() -> None:
