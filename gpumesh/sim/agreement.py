@@ -47,7 +47,7 @@ def _disagreement_of(world: World, host: SimHost, known: Knowledge) -> str | Non
             return f"{name} {wrong}"
         says = known.get(other.host_id, {}).get(other.host_id)
         if says is not None and (shown is None or shown.said != says.said):
-            return f"holds {shown and shown.said} of {name}, which says {says.said} of itself"
+            return f"{name} {_difference(says.said, shown.said if shown else {})}"
     if rows and not world.conditions.groups:
         return f"knows hosts that do not exist: {sorted(rows)}"
     return None
@@ -74,3 +74,9 @@ def _wrong_state(life: Life, shown: Known | None) -> str | None:
         return f"is alive, and is shown {shown.state}" if shown.state in GONE else None
     right = HostState.LEFT if life.ending is Ending.LEFT else HostState.FAILED
     return None if shown.state is right else f"has ended, and is shown {shown.state}, not {right}"
+
+
+def _difference(says: Mapping[str, object], shown: Mapping[str, object]) -> str:
+    names = says.keys() | shown.keys()
+    first = min(name for name in names if says.get(name) != shown.get(name))
+    return f"says {first} = {says.get(first)}, and is shown with {shown.get(first)}"
