@@ -83,6 +83,16 @@ class LeaseTable:
         """Note that this observer itself had stopped: for one TTL, old evidence proves nothing."""
         self._awake_at = now
 
+    def handle_gap(self, gap_s: float) -> None:
+        """Note that this observer stood still for ``gap_s``: no heartbeat could be heard rising meanwhile.
+
+        What waited in its sockets tells old beats, which would otherwise count as standing all that time.
+        """
+        for lease in self._leases.values():
+            lease.rose_at += gap_s
+            if lease.stalled_at is not None:
+                lease.stalled_at += gap_s
+
     def handle_contact(self, host_id: str, epoch: int, beat: int, now: float) -> None:
         """Note that the host was in direct contact, at a time when its newest beat was ``beat``."""
         lease = self._lease(host_id, epoch, beat, now)

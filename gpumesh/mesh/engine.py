@@ -45,8 +45,13 @@ from gpumesh.swim.seal import Sealer
 
 REJUDGE_S: Final = 0.1
 """Least time between two rounds of judging what changed, so that a flood of news costs one round."""
+<<<<<<< HEAD
 ROWS_PER_S: Final = 10_000
 """Rows of the member table read a second for judging at most: the wait grows with the fleet."""
+=======
+PAUSE_FACTOR: Final = 1.5
+"""Heartbeats without any call after which this process stood still: its own beat alone calls it once each."""
+>>>>>>> sim
 MAX_VIEW_AGE_S: Final = 1.0
 """How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
 
@@ -275,8 +280,11 @@ class Mesh:
 
     def _wake(self, now: float) -> None:
         """Notice that this host itself had stopped, before its own gap is read as others' silence."""
+        gap_s = now - self._called_at
+        if gap_s > PAUSE_FACTOR * self._lease.heartbeat_s:
+            self._roster.leases.handle_gap(gap_s)
         stall_s = min(self._lease.failures * self._lease.heartbeat_s, self._lease.ttl_s / 2)
-        if now - self._called_at > stall_s:
+        if gap_s > stall_s:
             self._roster.leases.handle_awake(now)
             self._owner.handle_awake(now)
             self._counters["sleeps"] += 1

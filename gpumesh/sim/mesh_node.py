@@ -10,7 +10,7 @@ from typing import Final
 from gpumesh.config import Config
 from gpumesh.mesh import events as mesh_events
 from gpumesh.mesh.engine import Mesh
-from gpumesh.model import Address, HostFacts, Identity, Request
+from gpumesh.model import Address, HostFacts, HostView, Identity, Request
 from gpumesh.placement.rule import place
 from gpumesh.records import bounds
 from gpumesh.sim.node import Known
@@ -66,10 +66,7 @@ class MeshNode(Mesh):
 
     def knowledge(self, now: float) -> Mapping[str, Known]:
         """Return what its view shows of each host."""
-        return {
-            host.host_id: Known(host.state, (host.facts, host.admission, host.admission_reason, host.health))
-            for host in self.view(now).hosts
-        }
+        return {host.host_id: Known(host.state, _said(host)) for host in self.view(now).hosts}
 
     def ranking(self, key: str, now: float) -> tuple[str, ...]:
         """Return the order of hosts for a request of one GPU."""
@@ -84,3 +81,12 @@ class MeshNode(Mesh):
 def _bounds(parameters: Parameters) -> Mapping[str, int]:
     membership = {f"swim/{name}": bound for name, bound in swim_bounds(parameters).items()}
     return {**membership, **RECORD_BOUNDS, "leases": parameters.num_members + 1}
+
+
+def _said(host: HostView) -> Mapping[str, object]:
+    said: dict[str, object] = {"facts": host.facts, "admission": (host.admission, host.admission_reason)}
+    if host.health is not None:
+        said["verdict"] = host.health.verdict
+        # By name: a host lists its own cards as its driver does, and others' in an order of its own.
+        said.update((f"gpu/{gpu.uuid}", gpu) for gpu in host.health.gpus)
+    return said

@@ -16,8 +16,8 @@ class Known:
     """What a node shows of one host beyond membership."""
 
     state: HostState
-    said: object
-    """What that host says of itself, as held here; equal values mean equal words."""
+    said: Mapping[str, object]
+    """What that host says of itself, as held here, by name; equal values mean equal words."""
 
 
 class Node(Protocol):

@@ -56,6 +56,18 @@ def test_standing_beat_across_contacts_is_suspect_and_then_failed() -> None:
     assert judge(leases, sighting(evidence_at=131.0, beat=8), 131.0).reachability is Reachability.ALIVE
 
 
+def test_own_gap_does_not_make_anothers_beat_stand() -> None:
+    leases = table()
+    leases.handle_contact(HOST, 1, 7, 100.0)
+    leases.handle_gap(290.0)
+    leases.handle_contact(HOST, 1, 7, 391.0)
+    assert judge(leases, sighting(evidence_at=391.0, beat=7), 391.0).reachability is Reachability.ALIVE
+    leases.handle_contact(HOST, 1, 7, 412.0)
+    assert judge(leases, sighting(evidence_at=412.0, beat=7), 412.0).reachability is Reachability.SUSPECT
+    leases.handle_gap(100.0)
+    assert judge(leases, sighting(evidence_at=512.0, beat=7), 512.0).reachability is Reachability.SUSPECT
+
+
 def test_rarely_contacted_host_is_not_stalled() -> None:
     leases = table()
     judge(leases, sighting(evidence_at=0.0, beat=1), 0.0)
