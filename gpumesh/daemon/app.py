@@ -16,7 +16,6 @@ from gpumesh.daemon.admission import AdmissionBook
 from gpumesh.daemon.clock import boot_time, unix_offset
 from gpumesh.daemon.hardware import read_hardware
 from gpumesh.daemon.identity import claim_identity, read_boot_id
-from gpumesh.daemon.internals import internals
 from gpumesh.daemon.journal import log_event
 from gpumesh.daemon.lock import RunLock
 from gpumesh.daemon.look import Look
@@ -187,7 +186,8 @@ class Daemon:
     def counters(self) -> Mapping[str, float]:
         """Return the daemon's internals for metrics."""
         return {
-            **internals(self._mesh.counters, self._mesh.queue_sizes, self._socket.counters),
+            **self._mesh.counters,
+            **self._socket.counters,
             "looks_total": self._look.num_looks,
             "receive_buffer_bytes": self._socket.receive_buffer_bytes,
             "state_losses": len(self._state.losses),
