@@ -1,0 +1,1 @@
+"""The shell: sockets, clocks, the prober's process, sd_notify, wiring."""

@@ -1,0 +1,162 @@
+"""What a GPU driver can say, behind a Protocol: the NVML driver and the simulated one both speak it.
+
+A value that the card, the driver or the library cannot give is None: absent, never zero (dcgm-exporter leaves
+such series out; nvidia_gpu_exporter#68). An error of one card never hides the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class DriverInfo:
+    """What the driver says of itself, once a session."""
+
+    driver_version: str | None
+    library_version: str | None
+    cuda_version: str | None
+    """Highest CUDA version the driver supports, e.g. ``12.4``."""
+    backend: str = "nvml"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """What does not change while the driver is loaded; read once a card."""
+
+    index: int
+    uuid: str
+    name: str
+    pci_bus_id: str
+    """``00000000:01:00.0``, upper-case hex, the driver's form."""
+    serial: str | None = None
+    minor: int | None = None
+    vbios: str | None = None
+    capability: str | None = None
+    """CUDA compute capability, ``8.9``."""
+    memory_total_bytes: int | None = None
+    power_limit_default_w: float | None = None
+    power_limit_max_w: float | None = None
+    temperature_slowdown_c: int | None = None
+    temperature_shutdown_c: int | None = None
+    temperature_max_c: int | None = None
+    """The card's own GPU_MAX operating limit."""
+    temperature_memory_max_c: int | None = None
+    pcie_gen_max: int | None = None
+    pcie_width_max: int | None = None
+    sm_clock_max_mhz: int | None = None
+    memory_clock_max_mhz: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process on a card."""
+
+    pid: int
+    kind: str
+    """``compute``, ``graphics`` or ``compute+graphics``."""
+    memory_bytes: int | None
+    """None where the driver cannot say (never 0)."""
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One look at one card; units in the names, None where absent."""
+
+    temperature_c: int | None = None
+    temperature_memory_c: int | None = None
+    fan_percent: int | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    energy_mj: int | None = None
+    utilization_gpu_percent: int | None = None
+    utilization_memory_percent: int | None = None
+    utilization_encoder_percent: int | None = None
+    utilization_decoder_percent: int | None = None
+    memory_used_bytes: int | None = None
+    memory_free_bytes: int | None = None
+    memory_reserved_bytes: int | None = None
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    performance_state: int | None = None
+    clocks_event_reasons: int | None = None
+    """NVML's bit mask."""
+    pcie_gen: int | None = None
+    pcie_width: int | None = None
+    pcie_replays: int | None = None
+    ecc_sbe_volatile: int | None = None
+    ecc_dbe_volatile: int | None = None
+    ecc_sbe_aggregate: int | None = None
+    ecc_dbe_aggregate: int | None = None
+    retired_sbe: int | None = None
+    retired_dbe: int | None = None
+    retired_pending: bool | None = None
+    remapped_correctable: int | None = None
+    remapped_uncorrectable: int | None = None
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    recovery_action: int | None = None
+    """NVML field 230: 0 none, 1 GPU reset, 2 node reboot, 3 drain P2P, 4 drain and reset."""
+    persistence: bool | None = None
+    compute_mode: int | None = None
+    mig_enabled: bool | None = None
+    processes: tuple[Process, ...] | None = None
+    """None: the driver cannot list them; empty: nobody is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """One card in one probe: its identity if it could be had, its reading, or what failed."""
+
+    index: int
+    info: DeviceInfo | None
+    reading: Reading | None
+    error: str = ""
+    """Empty when it was read; otherwise the driver's words, e.g. ``GPU is lost (NVML 15)``."""
+    error_code: int | None = None
+    is_lost: bool = False
+    """The driver said that it cannot reach this card (15, 28, or an unknown error on its handle)."""
+    num_dropped: int = 0
+    """Absurd values left out of the reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The outcome of one look at all cards."""
+
+    driver: DriverInfo | None
+    """None when no driver answered; ``error`` says why."""
+    devices: tuple[DeviceState, ...] = ()
+    num_devices: int | None = None
+    """The driver's own count; None if it could not be had."""
+    error: str = ""
+    error_code: int | None = None
+    is_hung: bool = False
+    """No answer within the deadline; ``call`` and ``hung_for_s`` say in what and for how long."""
+    call: str = ""
+    hung_for_s: float = 0.0
+    duration_s: float = 0.0
+    pci_addresses: tuple[str, ...] | None = None
+    """NVIDIA display controllers on the PCI bus by sysfs, in the driver's form; None: bus unreadable."""
+
+
+class Driver(Protocol):
+    """A GPU driver. Every call may block for as long as the driver likes: only a child process calls it."""
+
+    def open(self) -> DriverInfo:
+        """Attach to the driver. Errors: DriverAbsentError (no driver), DriverError (any other answer)."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the driver, so that it can be upgraded or unbound; never raises."""
+        ...
+
+    def count(self) -> int:
+        """Return how many cards the driver sees now. Errors: DriverError."""
+        ...
+
+    def probe_device(self, index: int) -> DeviceState:
+        """Look at one card. Never raises for what one card does: the error stands in the state."""
+        ...

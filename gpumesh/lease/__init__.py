@@ -1,0 +1,1 @@
+"""Reachability, verdict and admission folded into one headline state, pure."""

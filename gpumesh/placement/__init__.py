@@ -1,0 +1,1 @@
+"""The placement rule: pure, and the same on every host for the same view."""

@@ -1,0 +1,1 @@
+"""Membership: SWIM with Lifeguard, sans-I/O. The engine is :class:`gpumesh.swim.engine.Swim`."""
