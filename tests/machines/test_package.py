@@ -13,6 +13,8 @@ from tests.machines.machine import Machine
 
 pytestmark = [pytest.mark.machines, pytest.mark.timeout(600)]
 
+UBUNTU_22_04 = REPOSITORY / ".ci/ubuntu-22.04.txt"
+
 # What `systemd-analyze security` gives the unit: 10 is no protection at all, below 3 is "OK".
 EXPOSURE_LIMIT = 3.0
 
@@ -77,6 +79,17 @@ def test_bindings_are_the_pinned_ones_and_come_without_their_example(deb: Path, 
     assert vendored[0].read_bytes() == original
 
 
+def test_dependencies_accept_the_versions_of_ubuntu_22_04(deb: Path) -> None:
+    field = subprocess.run(
+        ["dpkg-deb", "--field", deb, "Depends"], check=True, capture_output=True, text=True
+    )
+    wanted = dict(re.findall(r"python3-([a-z-]+) \(>= ([0-9.]+)\)", field.stdout))
+    shipped = dict(re.findall(r"^([a-z-]+)==([0-9.]+)", UBUNTU_22_04.read_text(), re.MULTILINE))
+    assert len(wanted) == 5
+    for name, version in wanted.items():
+        subprocess.run(["dpkg", "--compare-versions", shipped[name], "ge", version], check=True)
+
+
 def test_service_runs_enabled_after_installation_as_its_own_user(machine: Machine) -> None:
     assert machine.run("systemctl is-active gpumesh").stdout == "active\n"
     assert machine.run("systemctl is-enabled gpumesh").stdout == "enabled\n"
@@ -120,6 +133,13 @@ def test_units_verify_and_exposure_is_low(machine: Machine) -> None:
     exposure = re.search(r"([0-9.]+) \w+", overall)
     assert exposure is not None
     assert float(exposure[1]) < EXPOSURE_LIMIT
+
+
+def test_udev_understands_the_rule_for_a_late_driver(fleet: Fleet) -> None:
+    # Debian 12's udev cannot verify yet.
+    machine = fleet.machines["trixie"]
+    machine.copy_in(REPOSITORY / "systemd/gpumesh.rules", "/root/gpumesh.rules")
+    assert "Success: 1\n" in machine.run("udevadm verify /root/gpumesh.rules").stdout
 
 
 def test_reload_keeps_the_process(machine: Machine) -> None:
