@@ -19,6 +19,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
+from tests.machines.leftovers import own_prefix, sweep
 from tests.machines.machine import Machine
 from tests.machines.network import Network
 from tests.machines.rootfs import RootFs, dependencies_of, root_fs
@@ -26,7 +27,6 @@ from tests.machines.rootfs import RootFs, dependencies_of, root_fs
 REPOSITORY = Path(__file__).resolve().parents[2]
 _BUILD_TOOLS = ("dpkg-buildpackage", "dh", "dh_python3", "lintian", "pybuild")
 _BOOT_TOOLS = ("ip", "mmdebstrap", "nft", "nsenter", "setpriv", "systemd-nspawn")
-_PREFIX = "gpumesh-test"
 
 
 def missing_requirements() -> list[str]:
@@ -73,12 +73,12 @@ class Fleet:
     def __init__(self, deb: Path) -> None:
         self._dependencies = dependencies_of(deb)
         self._cleanup = ExitStack()
-        self._prefix = f"{_PREFIX}-{os.getpid()}"
+        self._prefix = own_prefix()
         self._roots: dict[str, RootFs] = {}
         self.machines: dict[str, Machine] = {}
 
     def __enter__(self) -> "Fleet":  # noqa: PYI034 - typing.Self came with 3.11
-        _sweep()
+        sweep()
         self._disks = Path(tempfile.mkdtemp(prefix=f"{self._prefix}-"))
         self._cleanup.callback(shutil.rmtree, self._disks, ignore_errors=True)
         self._network = Network(self._prefix)
@@ -123,20 +123,3 @@ def cache_folder() -> Path:
     """Return where root file systems are kept between runs: $XDG_CACHE_HOME/gpumesh, or .cache here."""
     configured = os.environ.get("XDG_CACHE_HOME")
     return Path(configured) / "gpumesh" if configured else REPOSITORY / ".cache"
-
-
-def _sweep() -> None:
-    """Remove namespaces and disks whose test run is gone; its machines died with it."""
-    for netns in Path("/run/netns").glob(f"{_PREFIX}-*"):
-        if _is_orphan(netns.name):
-            subprocess.run(["ip", "netns", "delete", netns.name], check=False, capture_output=True)
-    for disks in Path(tempfile.gettempdir()).glob(f"{_PREFIX}-*"):
-        if _is_orphan(disks.name):
-            for mountpoint in disks.glob("*/root"):
-                subprocess.run(["umount", mountpoint], check=False, capture_output=True)
-            shutil.rmtree(disks, ignore_errors=True)
-
-
-def _is_orphan(name: str) -> bool:
-    pid = name.removeprefix(f"{_PREFIX}-").split("-", maxsplit=1)[0]
-    return pid.isdigit() and not Path(f"/proc/{pid}").exists()

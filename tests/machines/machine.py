@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.machines.leftovers import cgroup_hierarchies, remove_cgroup
 from tests.machines.network import Port
 from tests.machines.rootfs import RootFs
 
@@ -41,7 +42,7 @@ class Machine:
         self._directory = directory
         self._console = directory / "console"
         self._mountpoint = directory / "root"
-        self._cgroups = [hierarchy / unit_name for hierarchy in _cgroup_hierarchies()]
+        self._cgroups = [hierarchy / unit_name for hierarchy in cgroup_hierarchies()]
         self._process: subprocess.Popen[bytes] | None = None
         self.pid1 = 0
         self._attach_disk(root)
@@ -58,6 +59,8 @@ class Machine:
         enter = "".join(f"echo $$ >{cgroup}/cgroup.procs; " for cgroup in self._cgroups)
         nspawn = [
             *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe"),
+            # With the signal for a parent's death: a test run that is killed takes its machines along.
+            "--kill-signal=SIGKILL",
             *(f"--directory={self._mountpoint}", f"--machine={self.name}"),
             f"--network-namespace-path=/run/netns/{self.port.netns}",
             # A real host may read its kernel's log and ask whether its clock is synchronised.
@@ -65,7 +68,7 @@ class Machine:
         ]
         with self._console.open("ab") as console:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "sh", "-ec", f'{enter}exec "$@"', "sh", *nspawn],
+                ["setpriv", "--pdeathsig", "TERM", "sh", "-ec", f'{enter}exec "$@"', "sh", *nspawn],
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
@@ -225,24 +228,9 @@ class Machine:
             self._process = None
             self.pid1 = 0
             for cgroup in self._cgroups:
-                _remove_cgroup(cgroup)
+                remove_cgroup(cgroup)
 
     def _set_frozen(self, *, frozen: bool) -> None:
         switches = [cgroup / "payload/cgroup.freeze" for cgroup in self._cgroups]
         switch = next(path for path in switches if path.exists())
         switch.write_text("1" if frozen else "0")
-
-
-def _cgroup_hierarchies() -> list[Path]:
-    """Return where control groups of systemd's own are made: one folder, two on a hybrid host."""
-    root = Path("/sys/fs/cgroup")
-    if (root / "cgroup.procs").exists():
-        return [root]
-    return [root / name for name in ("systemd", "unified") if (root / name / "cgroup.procs").exists()]
-
-
-def _remove_cgroup(cgroup: Path) -> None:
-    for folder, _, _ in os.walk(cgroup, topdown=False):
-        # Busy for a moment while the kernel buries the last process; the next start reuses it.
-        with suppress(OSError):
-            Path(folder).rmdir()

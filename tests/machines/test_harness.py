@@ -121,6 +121,16 @@ def test_a_power_cut_keeps_disk_and_address_but_nothing_that_ran(machines: list[
     assert machine.address in machine.run("ip address show eth0").stdout
 
 
+def test_an_orderly_shutdown_lets_services_stop_first(machines: list[Machine]) -> None:
+    machine = machines[1]
+    stop = "sh -c 'echo stopped >/var/lib/farewell'"
+    machine.run(f'systemd-run --quiet -p ExecStop="{stop}" --unit=polite sleep infinity')
+    machine.shut_down()
+    machine.start()
+    machine.wait_until_booted()
+    assert machine.run("cat /var/lib/farewell").stdout == "stopped\n"
+
+
 def test_a_paused_machine_does_nothing_until_resumed(machines: list[Machine]) -> None:
     machine = machines[2]
     machine.run(
