@@ -30,6 +30,8 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "temperature_shutdown_c": _TEMPERATURE_C,
     "temperature_max_c": _TEMPERATURE_C,
     "temperature_memory_max_c": _TEMPERATURE_C,
+    "temperature_margin_c": _TEMPERATURE_C,
+    "temperature_slowdown_margin_c": _TEMPERATURE_C,
     "fan_percent": _FAN_PERCENT,
     "power_w": _POWER_W,
     "power_limit_w": _POWER_W,

@@ -181,7 +181,7 @@ def test_a_hung_driver_stops_no_heartbeat_and_a_lost_card_no_other(fleet: DemoFl
 
 def test_the_control_socket_changes_what_everybody_sees(fleet: DemoFleet) -> None:
     start_three(fleet)
-    control = ControlClient(str(fleet.hosts["b"].directory / "run/control.sock"))
+    control = ControlClient(str(fleet.hosts["b"].directory / "ctl"))
     control.post("/v1/cordon", {"reason": "new fan"})
     await_states(fleet, ("a", "b", "c"), {"b": "cordoned"})
     assert "new fan" in fleet.fleet_as_seen_by("a")["b"]["reason"]
