@@ -24,8 +24,13 @@ class Claim:
     notes: tuple[str, ...] = ()
 
 
-def claim_identity(state: StateDirectory, hardware: Hardware, *, name: str, boot_id: str) -> Claim:
+def claim_identity(
+    state: StateDirectory, hardware: Hardware, *, name: str, boot_id: str, fleet: str = ""
+) -> Claim:
     """Take up the kept identity if it belongs to this hardware, else a new one; the epoch is raised and kept.
+
+    ``fleet`` is the label of the fleet this run is a member of, empty for a host that runs alone: a host that
+    ran before, yet never in this fleet, is new to it and owes it no cooldown.
 
     The epoch is the greatest one found plus one, so a full disk (whose start could only be noted in ``/run``)
     does not repeat an epoch. Where nothing could be kept the fleet's memory corrects it on joining.
@@ -36,8 +41,9 @@ def claim_identity(state: StateDirectory, hardware: Hardware, *, name: str, boot
     if mine:
         host_id = str(mine[0]["host_id"])
         epoch = max(int(item["epoch"]) for item in mine if item["host_id"] == host_id) + 1
+        is_first_run = str(mine[0].get("fleet", "")) != fleet
     else:
-        host_id, epoch = hardware.derive_host_id(), 1
+        host_id, epoch, is_first_run = hardware.derive_host_id(state.path), 1, True
         if kept:
             notes.append(
                 f"the state directory {state.path} belongs to other hardware (host {kept[0]['host_id']}): a "
@@ -47,13 +53,19 @@ def claim_identity(state: StateDirectory, hardware: Hardware, *, name: str, boot
             notes.append(
                 "neither mainboard UUID nor network cards can be read: a clone of this disk would pass as it"
             )
-    document = {"host_id": host_id, "epoch": epoch, "hardware": hardware.to_json(), "boot_id": boot_id}
+    document = {
+        "host_id": host_id,
+        "epoch": epoch,
+        "hardware": hardware.to_json(),
+        "boot_id": boot_id,
+        "fleet": fleet,
+    }
     loses = (
         "the host's epoch is not kept, so after a restart it joins only once a peer has told it the last one"
     )
     if not state.write(DOCUMENT, document, loses=loses):
         notes.append(state.losses[DOCUMENT])
-    return Claim(Identity(host_id, name, epoch, boot_id, is_first_run=not mine), tuple(notes))
+    return Claim(Identity(host_id, name, epoch, boot_id, is_first_run=is_first_run), tuple(notes))
 
 
 def read_boot_id(root: Path = Path("/")) -> str:

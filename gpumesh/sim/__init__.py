@@ -1,1 +1,1 @@
-"""A fleet in virtual time over the very engines that the daemon runs."""
+"""A fleet in virtual time: the daemon's own engines over a lossy network, on clocks that drift and stop."""

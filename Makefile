@@ -1,0 +1,60 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Where pip and the root file systems of the machine tests are kept between runs.
+export XDG_CACHE_HOME ?= $(CURDIR)/.cache
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: demo test check unit machines pythons deb bench golden-update sim-long clean setup
+
+demo: $(VENV)/.demo  ## five hosts with simulated GPUs on loopback; one is killed, one loses a card
+	$(BIN)/gpumesh demo
+
+test: setup check unit machines pythons  ## everything: lint, types, unit, simulation, real hosts, booted machines
+
+setup:
+	.ci/setup
+
+check: $(VENV)/.dev  ## lint, format, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev  ## all tests that need no booted machine
+	$(PYTEST) -m "not machines"
+
+machines: $(VENV)/.dev deb  ## Debian 12 and 13 machines booted under systemd-nspawn
+	$(PYTEST) -m machines -s --timeout 1800
+
+pythons: $(VENV)/.dev  ## the unit tests on each Python from 3.10 to 3.13 that is here
+	.ci/pythons
+
+deb:  ## dist/gpumesh_*_all.deb
+	packaging/deb/build
+
+bench: $(VENV)/.dev  ## ratios against peers run in the same breath
+	$(BIN)/python -m tests.bench
+
+golden-update: $(VENV)/.dev  ## rewrite golden outputs and generated documents after a wanted change
+	$(BIN)/python -m gpumesh.config.example > docs/gpumesh.toml
+	$(BIN)/python -m gpumesh.health.describe > docs/health.md
+	$(PYTEST) -q -m "not machines" --golden-update tests/status tests/cli
+
+sim-long: $(VENV)/.dev  ## 1,000 random seeds a scenario
+	$(BIN)/python -m gpumesh.sim --all --seeds 1000
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,0 +1,163 @@
+"""The files that make a host a member of a fleet: configuration and key, written in one step each."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from gpumesh.cli import edit, token
+from gpumesh.config import Config, LeaseConfig
+from gpumesh.config.load import settings_of
+from gpumesh.errors import ConfigError, FleetKeyError
+
+_GROUP: Final = "gpumesh"
+_HEADER: Final = "# gpumesh configuration; every key is explained in gpumesh.toml(5).\n"
+
+
+def new_key() -> str:
+    """Return a fresh fleet key, base64 of 32 random bytes."""
+    return base64.b64encode(secrets.token_bytes(token.KEY_BYTES)).decode()
+
+
+def read_keys(path: Path) -> tuple[str, ...]:
+    """Return the keys in a key file, first the one used to send.
+
+    Errors: :class:`FleetKeyError` if it is missing, unreadable or holds something else.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError as error:
+        raise FleetKeyError(
+            f"{path}: no fleet key; `sudo gpumesh init` makes one, `gpumesh join` takes one"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise FleetKeyError(f"{path}: cannot be read ({error}); run this with sudo") from error
+    keys = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not keys:
+        raise FleetKeyError(f"{path}: holds no key")
+    return tuple(token.check_key(key) for key in keys)
+
+
+def make_fleet(path: Path, changes: dict[tuple[str, str], edit.Value]) -> tuple[Config, bool]:
+    """Write the configuration (keeping what stands there) and a key if there is none.
+
+    Returns the configuration and whether a key was made; an existing key is never replaced.
+    """
+    config = _write_config(path, changes)
+    key_path = Path(config.gossip.key_file)
+    if key_path.exists():
+        read_keys(key_path)
+        return config, False
+    _write_private(key_path, new_key() + "\n")
+    return config, True
+
+
+def join_fleet(path: Path, joining: token.Token, *, force: bool) -> Config:
+    """Write the token's fleet, seeds and keys into configuration and key file.
+
+    Errors: :class:`FleetKeyError` if this host is already a member of another fleet and not ``force``.
+    """
+    changes: dict[tuple[str, str], edit.Value] = {
+        ("gossip", "fleet"): joining.fleet,
+        ("gossip", "seeds"): list(joining.seeds),
+        ("gossip", "profile"): joining.profile,
+    }
+    changes.update({("lease", key): value for key, value in joining.lease.items()})
+    config = _planned(path, changes)[1]
+    key_path = Path(config.gossip.key_file)
+    if key_path.exists() and not force:
+        held = read_keys(key_path)
+        if not set(held) & set(joining.keys):
+            raise FleetKeyError(
+                f"{key_path}: this host already holds another fleet's key; `gpumesh join --force TOKEN` "
+                "replaces it (the old one is kept beside it as .old)"
+            )
+    if key_path.exists() and read_or_none(key_path) != joining.keys:
+        shutil.copy2(key_path, key_path.with_suffix(".old"))
+    _write_private(key_path, "\n".join(joining.keys) + "\n")
+    return _write_config(path, changes)
+
+
+def set_name(path: Path, name: str) -> Config:
+    """Set this host's name for people."""
+    return _write_config(path, {("host", "name"): name})
+
+
+def read_or_none(path: Path) -> tuple[str, ...] | None:
+    """Return the keys in the file, or None where it holds none."""
+    try:
+        return read_keys(path)
+    except FleetKeyError:
+        return None
+
+
+def make_token(config: Config, seeds: list[str]) -> token.Token:
+    """Return the token for this host's fleet, to join by ``seeds``."""
+    keys = read_keys(Path(config.gossip.key_file))
+    return token.Token(config.gossip.fleet, keys, tuple(seeds), config.gossip.profile, _lease_changes(config))
+
+
+def _lease_changes(config: Config) -> dict[str, str | int]:
+    """Return the keys of [lease] that differ from the defaults, as TOML values."""
+    names = {field_name: key for key, (field_name, _) in settings_of(LeaseConfig).items()}
+    changed: dict[str, str | int] = {}
+    for item in fields(LeaseConfig):
+        value = getattr(config.lease, item.name)
+        if value != item.default:
+            changed[names[item.name]] = value if isinstance(value, int) else f"{value * 1000:g}ms"
+    return changed
+
+
+def _planned(path: Path, changes: dict[tuple[str, str], edit.Value]) -> tuple[str, Config]:
+    try:
+        content = path.read_text()
+    except FileNotFoundError:
+        content = _HEADER
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); run this with sudo") from error
+    return edit.set_keys(content, changes, str(path))
+
+
+def _write_config(path: Path, changes: dict[tuple[str, str], edit.Value]) -> Config:
+    content, config = _planned(path, changes)
+    _replace_file(path, content, 0o640)
+    return config
+
+
+def _write_private(path: Path, content: str) -> None:
+    _replace_file(path, content, 0o640 if _group_id() is not None else 0o600)
+
+
+def _replace_file(path: Path, content: str, mode: int) -> None:
+    """Replace the file in one step, owner root and group gpumesh where that group exists."""
+    try:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w") as file:
+            group = _group_id()
+            if group is not None:
+                os.chown(file.fileno(), -1, group)
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror}); run this with sudo") from error
+
+
+def _group_id() -> int | None:
+    import grp  # noqa: PLC0415 - only where files are written
+
+    if os.geteuid() != 0:
+        return None
+    with contextlib.suppress(KeyError):
+        return grp.getgrnam(_GROUP).gr_gid
+    return None

@@ -1,0 +1,280 @@
+"""The daemon: who it is, what it is wired to, how it starts, changes and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.daemon.addresses import advertised, resolve
+from gpumesh.daemon.admission import AdmissionBook
+from gpumesh.daemon.clock import boot_time, unix_offset
+from gpumesh.daemon.hardware import read_hardware
+from gpumesh.daemon.identity import claim_identity, read_boot_id
+from gpumesh.daemon.journal import log_event
+from gpumesh.daemon.lock import RunLock
+from gpumesh.daemon.look import Look
+from gpumesh.daemon.meeting import Meeting
+from gpumesh.daemon.notify import Notifier
+from gpumesh.daemon.sealing import read_keyring, read_sealing
+from gpumesh.daemon.serving import Serving, StartError, facts_of, in_words
+from gpumesh.daemon.shell import Shell
+from gpumesh.daemon.sockets import GossipSocket
+from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.health.devices import Probe
+from gpumesh.mesh.engine import Mesh
+from gpumesh.model import Address, Admission, HostState, Identity, View
+from gpumesh.status.feed import EventFeed
+
+GOODBYE_S: Final = 0.6
+"""How long a leaving daemon goes on answering, so that its goodbye is heard even where packets are lost."""
+STATUS_EVERY_S: Final = 1.0
+_NEEDS_RESTART: Final = (
+    "gossip.fleet",
+    "gossip.bind",
+    "gossip.advertise",
+    "gossip.profile",
+    "host.state_dir",
+    "lease",
+    "gpu",
+    "http",
+    "control",
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Daemon:
+    """One run of the daemon: ``start``, ``wait``, ``stop``. It is the status layer's source.
+
+    Errors on construction: StateError (another daemon uses the state directory), FleetKeyError, ConfigError.
+    """
+
+    def __init__(self, config: Config, notifier: Notifier, root: Path = Path("/")) -> None:
+        self._config = config
+        self._notifier = notifier
+        self._sealing = read_sealing(config.gossip)
+        runtime = Path(config.control.socket).parent
+        self._state = StateDirectory(Path(config.host.state_dir), runtime)
+        self._lock = RunLock(self._state.path / "lock")
+        self._lock.take()
+        claim = claim_identity(
+            self._state,
+            read_hardware(root, runtime),
+            name=_name(config),
+            boot_id=read_boot_id(root),
+            fleet=self._sealing.member_of,
+        )
+        for note in claim.notes:
+            _log.warning("%s", note)
+        self._identity = claim.identity
+        self._admission = AdmissionBook(self._state)
+        self._feed = EventFeed(run=claim.identity.epoch)
+        self._serving = Serving()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+
+    # Start, wait, stop.
+
+    async def start(self) -> None:
+        """Bind, wire, begin to look and to gossip. Errors: :class:`StartError`."""
+        self._socket = _bind_gossip(self._sealing.bind)
+        self._sealer = self._sealing.make_sealer()
+        address = await self._advertised()
+        self._mesh = Mesh(
+            identity=self._identity,
+            config=self._config,
+            facts=facts_of(self._identity, self._config),
+            address=address,
+            sealer=self._sealer,
+            random=random.SystemRandom(),
+            now=boot_time(),
+            unix_offset=unix_offset(),
+        )
+        self._shell = Shell(
+            self._mesh, self._socket, boot_time, on_progress=self._feed_watchdog, on_output=self._take_events
+        )
+        self._look = Look(
+            self._config,
+            self._state,
+            self._mesh,
+            host_id=self._identity.host_id,
+            lend=self._lend,
+            on_report=self._shell.pump,
+        )
+        self._meeting = Meeting(self._config.gossip.seeds, self._state, self._mesh, self._shell.pump)
+        self._publish_admission()
+        await self._open()
+        loop = asyncio.get_running_loop()
+        for work in (self._look.run(), self._meeting.run(), self._tell_systemd()):
+            self._tasks.append(loop.create_task(work))
+        _log.info(
+            "host %s (%s), epoch %d, fleet %s, gossip on %s, known to peers as %s",
+            self._identity.name,
+            self._identity.host_id,
+            self._identity.epoch,
+            self._config.gossip.fleet,
+            self._socket.address,
+            address,
+        )
+
+    async def wait(self) -> None:
+        """Return once somebody asked the daemon to stop."""
+        await self._stopping.wait()
+
+    def begin_stop(self) -> None:
+        """Ask the daemon to stop."""
+        self._stopping.set()
+
+    async def stop(self) -> None:
+        """Say goodbye, let go of the driver, close everything."""
+        self._notifier.stopping()
+        self._meeting.keep()
+        self._mesh.leave(boot_time())
+        self._shell.pump()
+        goodbye = asyncio.get_running_loop().create_task(asyncio.sleep(GOODBYE_S))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._serving.close()
+        await self._look.close()
+        await goodbye
+        await self._shell.close()
+        self._lock.release()
+
+    def reload(self, config: Config) -> list[str]:
+        """Take up what of a changed configuration can be; return the keys that need a restart.
+
+        Errors: FleetKeyError or ConfigError (a wrong key or baseline file); then nothing is taken up.
+        """
+        self._notifier.reloading()
+        try:
+            keyring = read_keyring(config.gossip)
+            self._look.reconfigure(config)
+            if keyring is not None and self._sealing.keyring is not None:
+                self._sealer.rekey(keyring)
+            before, self._config = self._config, config
+            self._meeting.seeds = config.gossip.seeds
+            self._mesh.set_facts(facts_of(self._identity, config), boot_time())
+            self._shell.pump()
+        finally:
+            self._notifier.ready()
+        changed = [name for name in _NEEDS_RESTART if _setting(before, name) != _setting(config, name)]
+        if (keyring is None) != (self._sealing.keyring is None):
+            changed.append("gossip.key_file")
+        return changed
+
+    # What the status layer asks (gpumesh.status.source.StatusSource).
+
+    def view(self) -> View:
+        """Return the fleet as this host sees it now."""
+        return self._mesh.view(boot_time())
+
+    def readings(self) -> Probe | None:
+        """Return the latest raw look at the cards."""
+        return self._look.latest
+
+    def identity(self) -> Identity:
+        """Return who this run is."""
+        return self._identity
+
+    def counters(self) -> Mapping[str, float]:
+        """Return the daemon's internals for metrics."""
+        return {
+            **self._mesh.counters,
+            **self._socket.counters,
+            "looks_total": self._look.num_looks,
+            "receive_buffer_bytes": self._socket.receive_buffer_bytes,
+            "state_losses": len(self._state.losses),
+        }
+
+    def events(self) -> EventFeed:
+        """Return the feed of events."""
+        return self._feed
+
+    def is_ready(self) -> tuple[bool, str]:
+        """Return whether this host takes new work, and if not, why."""
+        me = self.view().me
+        return me.state is HostState.READY, me.reason or me.state.value
+
+    # What the control socket asks (gpumesh.daemon.control.Controlled).
+
+    def set_operator_admission(self, admission: Admission, reason: str) -> None:
+        """Take the operator's word on new work; kept across restarts."""
+        self._admission.set_operator(admission, reason)
+        self._publish_admission()
+
+    def begin_leave(self) -> None:
+        """Say goodbye and stop, once the answer to the request has gone out."""
+        asyncio.get_running_loop().call_later(0.05, self.begin_stop)
+
+    # Wiring.
+
+    async def _advertised(self) -> Address:
+        seeds, _ = await resolve(self._config.gossip.seeds, self._socket.address.port)
+        return advertised(self._socket.address, self._config.gossip.advertise, seeds)
+
+    async def _open(self) -> None:
+        """Open all listeners, or none."""
+        try:
+            await self._shell.start()
+            await self._serving.start(self, self, self._config)
+        except OSError as error:
+            await self._shell.close()
+            raise StartError(f"gossip streams on {self._socket.address}: {in_words(error)}") from error
+        except StartError:
+            await self._serving.close()
+            await self._shell.close()
+            raise
+
+    def _feed_watchdog(self) -> None:
+        self._notifier.feed_watchdog(boot_time())
+
+    def _lend(self, admission: Admission, reason: str) -> None:
+        self._admission.set_sharing(admission, reason)
+        self._publish_admission()
+
+    def _publish_admission(self) -> None:
+        self._mesh.set_admission(*self._admission.current, boot_time())
+        self._shell.pump()
+
+    def _take_events(self) -> None:
+        while (event := self._mesh.next_event()) is not None:
+            self._feed.publish(event)
+            log_event(event)
+
+    async def _tell_systemd(self) -> None:
+        """Keep the one-line status fresh, and the wall clock that people see."""
+        while True:
+            self._mesh.unix_offset = unix_offset()
+            view = self.view()
+            gpus = len(view.me.health.gpus) if view.me.health else 0
+            reason = f" ({view.me.reason})" if view.me.reason else ""
+            others = len(view.hosts) - 1
+            self._notifier.status(f"{view.me.state}{reason}; {gpus} GPUs here, {others} other hosts known")
+            await asyncio.sleep(STATUS_EVERY_S)
+
+
+def _name(config: Config) -> str:
+    return config.host.name or socket.gethostname().split(".", 1)[0] or "unnamed"
+
+
+def _bind_gossip(bind: Address) -> GossipSocket:
+    try:
+        return GossipSocket(bind)
+    except OSError as error:
+        raise StartError(
+            f'gossip.bind = "{bind}": {in_words(error)}; another daemon may run here (`systemctl status '
+            "gpumesh`), or the address is not of this host"
+        ) from error
+
+
+def _setting(config: Config, name: str) -> object:
+    section, _, key = name.partition(".")
+    value = getattr(config, section)
+    return getattr(value, key) if key else value

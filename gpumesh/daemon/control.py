@@ -1,0 +1,88 @@
+"""The control socket: the only way to change anything, for root and the members of its group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+
+from gpumesh.model import Admission
+from gpumesh.status.problem import ProblemError, problems
+
+MAX_BODY_BYTES: Final = 16 << 10
+MAX_REASON: Final = 200
+SOCKET_MODE: Final = 0o660
+
+
+class Controlled(Protocol):
+    """What can be changed from outside."""
+
+    def set_operator_admission(self, admission: Admission, reason: str) -> None:
+        """Take the operator's word on new work; kept across restarts."""
+        ...
+
+    def begin_leave(self) -> None:
+        """Say goodbye to the fleet and stop."""
+        ...
+
+
+def make_control_app(controlled: Controlled) -> web.Application:
+    """Return the application behind the control socket."""
+    app = web.Application(middlewares=[problems], client_max_size=MAX_BODY_BYTES)
+
+    def admits(admission: Admission) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            reason = await _read_reason(request)
+            controlled.set_operator_admission(admission, reason)
+            return web.json_response({"admission": admission.value, "reason": reason})
+
+        return handle
+
+    async def leave(request: web.Request) -> web.Response:
+        await _read_reason(request)
+        controlled.begin_leave()
+        return web.json_response({"leaving": True})
+
+    app.router.add_post("/v1/cordon", admits(Admission.CORDONED))
+    app.router.add_post("/v1/uncordon", admits(Admission.OPEN))
+    app.router.add_post("/v1/drain", admits(Admission.DRAINING))
+    app.router.add_post("/v1/leave", leave)
+    return app
+
+
+async def serve_control(app: web.Application, path: Path) -> web.AppRunner:
+    """Serve the application on a Unix socket. Errors: OSError if it cannot be made."""
+    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.UnixSite(runner, str(path))
+    try:
+        await site.start()
+        path.chmod(SOCKET_MODE)  # noqa: ASYNC240 - one system call on a tmpfs
+    except OSError:
+        await runner.cleanup()
+        raise
+    return runner
+
+
+async def _read_reason(request: web.Request) -> str:
+    """Return the body's ``reason``; an empty body has none."""
+    body = await request.read()
+    if not body:
+        return ""
+    try:
+        document: Any = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
+    if not isinstance(document, dict) or set(document) - {"reason"}:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, 'the body must be an object such as {"reason": "new fan"}')
+    reason = document.get("reason", "")
+    if not isinstance(reason, str) or len(reason) > MAX_REASON or not reason.isprintable():
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, f"reason must be one line of text, at most {MAX_REASON} characters"
+        )
+    return reason

@@ -1,0 +1,80 @@
+"""Finding the fleet: seeds resolved anew at each attempt, and the peers of earlier runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from gpumesh.daemon.addresses import resolve
+from gpumesh.daemon.clock import boot_time
+from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
+from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.model import Address, View
+
+ASK_EVERY_S: Final = 0.5
+KEEP_EVERY_S: Final = 30.0
+DEFAULT_PORT: Final = 7977
+
+_log = logging.getLogger(__name__)
+
+
+class Joiner(Protocol):
+    """The part of the mesh engine that joins."""
+
+    def wants_seeds(self, now: float) -> bool:
+        """Whether an attempt to join is due."""
+        ...
+
+    def seed(self, addresses: Sequence[Address], now: float) -> None:
+        """Join by these addresses."""
+        ...
+
+    def view(self, now: float) -> View:
+        """Return the fleet as seen now."""
+        ...
+
+
+class Meeting:
+    """Feeds the engine addresses to join by for as long as it asks, and keeps those of its peers."""
+
+    def __init__(
+        self, seeds: tuple[str, ...], state: StateDirectory, joiner: Joiner, pump: Callable[[], None]
+    ) -> None:
+        self.seeds = seeds
+        self._state = state
+        self._joiner = joiner
+        self._pump = pump
+        self._cached = load_peers(state)
+        self._kept = list(self._cached)
+        self._complaints: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Serve the engine's wish for seeds; ends only by cancellation."""
+        kept_at = boot_time()
+        while True:
+            if self._joiner.wants_seeds(boot_time()):
+                found, failed = await resolve(self.seeds, DEFAULT_PORT)
+                self._complain(failed)
+                self._joiner.seed(
+                    [*found, *(peer for peer in self._cached if peer not in found)], boot_time()
+                )
+                self._pump()
+            if boot_time() - kept_at >= KEEP_EVERY_S:
+                kept_at = boot_time()
+                self.keep()
+            await asyncio.sleep(ASK_EVERY_S)
+
+    def keep(self) -> None:
+        """Keep the addresses of all peers known now, if they changed; an empty fleet forgets none."""
+        peers = peers_of(self._joiner.view(boot_time()))
+        if peers and sorted(peers) != sorted(self._kept) and save_peers(self._state, peers):
+            self._kept = peers
+
+    def _complain(self, failed: dict[str, str]) -> None:
+        """Log each seed's trouble once, and again when it changes."""
+        for seed, trouble in failed.items():
+            if self._complaints.get(seed) != trouble:
+                _log.warning("seed %s %s; it is tried again for ever", seed, trouble)
+        self._complaints = failed

@@ -1,0 +1,86 @@
+"""The daemon's listeners for people and programs: HTTP, metrics, control socket."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from pathlib import Path
+
+from aiohttp import web
+
+import gpumesh
+from gpumesh.config import Config
+from gpumesh.config.fields import parse_endpoint
+from gpumesh.daemon.addresses import is_loopback
+from gpumesh.daemon.control import Controlled, make_control_app, serve_control
+from gpumesh.errors import GpumeshError
+from gpumesh.model import HostFacts, Identity
+from gpumesh.status.app import make_app, make_metrics_app
+from gpumesh.status.source import StatusSource
+
+
+class StartError(GpumeshError):
+    """The daemon cannot start; the message says what to change."""
+
+
+class Serving:
+    """The applications and their sites; :meth:`close` ends them all."""
+
+    def __init__(self) -> None:
+        self._runners: list[web.AppRunner] = []
+
+    async def start(self, source: StatusSource, controlled: Controlled, config: Config) -> None:
+        """Listen everywhere the configuration says. Errors: :class:`StartError` naming the key."""
+        await self._listen(make_app(source, config), "http.listen", config.http.listen)
+        if config.http.metrics_listen:
+            app = make_metrics_app(source, config)
+            await self._listen(app, "http.metrics_listen", config.http.metrics_listen)
+        path = Path(config.control.socket)
+        try:
+            self._runners.append(await serve_control(make_control_app(controlled), path))
+        except OSError as error:
+            raise StartError(
+                f"control.socket = {path}: {in_words(error)}; its directory must belong to the daemon's user"
+            ) from error
+
+    async def close(self) -> None:
+        """Stop listening; requests under way get their answer."""
+        for runner in self._runners:
+            with contextlib.suppress(OSError):
+                await runner.cleanup()
+        self._runners.clear()
+
+    async def _listen(self, app: web.Application, key: str, endpoint: str) -> None:
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        host, port = parse_endpoint(endpoint)
+        try:
+            await web.TCPSite(runner, host or None, port, shutdown_timeout=1.0).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise StartError(
+                f'{key} = "{endpoint}": {in_words(error)}; stop what listens there or choose another port'
+            ) from error
+        self._runners.append(runner)
+
+
+def facts_of(identity: Identity, config: Config) -> HostFacts:
+    """Return what this host tells the fleet of itself once."""
+    release: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        release = platform.freedesktop_os_release()
+    host, port = parse_endpoint(config.http.listen)
+    return HostFacts(
+        name=identity.name,
+        boot_id=identity.boot_id,
+        version=gpumesh.__version__,
+        os=release.get("PRETTY_NAME", platform.system()),
+        kernel=platform.release(),
+        labels=config.host.label_map,
+        http="" if is_loopback(host) else f"{host}:{port}",
+    )
+
+
+def in_words(error: OSError) -> str:
+    """Return what the system says of an error, without its number."""
+    return error.strerror or str(error)

@@ -1,0 +1,387 @@
+"""The engine that daemon and simulator drive: one host's membership, records and leases as one, sans-I/O.
+
+Whatever comes in goes to membership first; then what changed is drained, judged and told. Views are made from
+what was judged, never from the engines, and stand until something changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.mesh.arrivals import Arrivals
+from gpumesh.mesh.events import EventQueue, Reporter, member_kind
+from gpumesh.mesh.metrics import as_gauges, named
+from gpumesh.mesh.owner import Owner
+from gpumesh.mesh.roster import Roster
+from gpumesh.mesh.strangers import Strangers
+from gpumesh.model import (
+    Address,
+    Admission,
+    Event,
+    HealthReport,
+    HostFacts,
+    Identity,
+    Reachability,
+    Scalar,
+    View,
+)
+from gpumesh.records.engine import Records
+from gpumesh.swim.engine import Swim
+from gpumesh.swim.parameters import Parameters
+from gpumesh.swim.ports import (
+    IdentityConflict,
+    MemberChanged,
+    MemberForgotten,
+    MemberView,
+    SelfAccused,
+    StreamAction,
+    SwimEvent,
+)
+from gpumesh.swim.seal import Sealer
+
+REJUDGE_S: Final = 0.1
+"""Least time between two rounds of judging what changed, so that a flood of news costs one round."""
+ROWS_PER_S: Final = 10_000
+"""Rows of the member table read a second for judging at most: the wait grows with the fleet."""
+PAUSE_FACTOR: Final = 1.5
+"""Heartbeats without any call after which this process stood still: its own beat alone calls it once each."""
+MAX_VIEW_AGE_S: Final = 1.0
+"""How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
+
+
+class Mesh:
+    """One host's whole brain. Every call takes ``now``, seconds on the host's boot clock.
+
+    ``unix_offset`` turns it into Unix time for people; no decision is taken on that.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        config: Config,
+        facts: HostFacts,
+        address: Address,
+        sealer: Sealer,
+        random: Random,
+        now: float,
+        unix_offset: float,
+    ) -> None:
+        self.unix_offset = unix_offset
+        self._host_id = identity.host_id
+        self._address = address
+        self._fleet = config.gossip.fleet
+        self._lease = config.lease
+        self._events = EventQueue()
+        self._records = Records(host_id=identity.host_id, epoch=identity.epoch)
+        self._roster = Roster(
+            self_id=identity.host_id, records=self._records, config=config.lease, events=self._events
+        )
+        self._owner = Owner(
+            records=self._records,
+            facts=facts,
+            config=config.lease,
+            has_seeds=bool(config.gossip.seeds),
+            is_first_run=identity.is_first_run,
+            now=now,
+        )
+        self._swim = Swim(
+            identity=identity,
+            address=address,
+            fleet=config.gossip.fleet,
+            parameters=Parameters.for_profile(config.gossip.profile),
+            sealer=sealer,
+            passenger=self._records,
+            random=random,
+            now=now,
+        )
+        self._strangers = Strangers()
+        self._arrivals = Arrivals()
+        self._counters: Counter[str] = Counter()
+        self._has_left = False
+        self._beat_at = now
+        self._called_at = now
+        self._rejudge_at = now
+        self._sweep_at: float | None = now
+        self._dirty: set[str] = {identity.host_id}
+        self._view: View | None = None
+        self._settle(now)
+
+    # What comes in.
+
+    def seed(self, addresses: Sequence[Address], now: float) -> None:
+        """Take freshly resolved seeds and cached peers; this host's own address among them is no peer."""
+        self._wake(now)
+        if addresses:
+            self._owner.handle_seeds(has_others=any(address != self._address for address in addresses))
+        self._swim.seed(addresses, now)
+        self._settle(now)
+
+    def wants_seeds(self, now: float) -> bool:
+        """Tell whether it is time to resolve the seeds again."""
+        return self._swim.wants_seeds(now)
+
+    def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
+        """Take one datagram; never raises, drops are counted."""
+        self._wake(now)
+        self._swim.handle_datagram(data, source, now)
+        self._settle(now)
+
+    def handle_unreachable(self, address: Address, now: float) -> None:
+        """Take the kernel's word that nobody listens at an address."""
+        self._wake(now)
+        self._swim.handle_unreachable(address, now)
+        self._settle(now)
+
+    def handle_stream_accepted(self, source: Address, now: float) -> int | None:
+        """Return the number of a new stream, None to refuse it."""
+        self._wake(now)
+        stream_id = self._swim.handle_stream_accepted(source, now)
+        self._settle(now)
+        return stream_id
+
+    def handle_stream_opened(self, stream_id: int, now: float) -> None:
+        """Take the word that a stream asked for is open."""
+        self._wake(now)
+        self._swim.handle_stream_opened(stream_id, now)
+        self._settle(now)
+
+    def handle_stream_data(self, stream_id: int, data: bytes, now: float) -> None:
+        """Take bytes of a stream, in any chunks."""
+        self._wake(now)
+        self._swim.handle_stream_data(stream_id, data, now)
+        self._settle(now)
+
+    def handle_stream_closed(self, stream_id: int, now: float) -> None:
+        """Take the word that a stream ended or could not be opened."""
+        self._wake(now)
+        self._swim.handle_stream_closed(stream_id, now)
+        self._settle(now)
+
+    def handle_timer(self, now: float) -> None:
+        """Do all that fell due."""
+        self._wake(now)
+        self._swim.handle_timer(now)
+        if now >= self._beat_at:
+            self._beat(now)
+        self._settle(now)
+
+    def set_health(self, report: HealthReport, now: float) -> None:
+        """Take the health layer's conclusion about this host and publish what changed."""
+        self._wake(now)
+        self._roster.set_own_health(report)
+        self._owner.set_health(report, now)
+        self._dirty.add(self._host_id)
+        self._settle(now)
+
+    def set_facts(self, facts: HostFacts, now: float) -> None:
+        """Take changed facts about this host: new labels after a reload, for one."""
+        self._wake(now)
+        self._owner.set_facts(facts)
+        self._settle(now)
+
+    def set_admission(self, admission: Admission, reason: str, now: float) -> None:
+        """Take the owner's word about new work: cordon, drain, or what sharing says."""
+        self._wake(now)
+        self._owner.set_admission(admission, reason)
+        self._settle(now)
+
+    def leave(self, now: float) -> None:
+        """Say goodbye; from now on only answer."""
+        self._wake(now)
+        self._has_left = True
+        self._swim.leave(now)
+        self._dirty.add(self._host_id)
+        self._settle(now)
+
+    # What goes out.
+
+    def datagrams_to_send(self) -> list[tuple[bytes, Address]]:
+        """Drain the datagrams to send."""
+        return self._swim.datagrams_to_send()
+
+    def next_stream_action(self) -> StreamAction | None:
+        """Drain what is to be done to streams, one at a time; None when nothing is left."""
+        return self._swim.next_stream_action()
+
+    def next_event(self) -> Event | None:
+        """Drain what happened, oldest first; None when nothing is left."""
+        return self._events.take()
+
+    def next_deadline(self) -> float | None:
+        """Return when :meth:`handle_timer` is next needed."""
+        times = [
+            self._swim.next_deadline(),
+            self._beat_at,
+            self._sweep_at,
+            self._owner.next_deadline(self._swim.last_heard_at),
+            self._arrivals.next_deadline(),
+            self._rejudge_at if self._dirty else None,
+        ]
+        return min((at for at in times if at is not None), default=None)
+
+    def view(self, now: float) -> View:
+        """Return the fleet as this host sees it; the same value until something changes or it grows old."""
+        self._wake(now)
+        if self._dirty or (self._sweep_at is not None and now >= self._sweep_at):
+            self._judge(now)
+        view = self._view
+        if view is None or now - view.at > MAX_VIEW_AGE_S:
+            rows = self._rows()
+            view = self._view = View(
+                self_id=self._host_id,
+                at=now,
+                fleet=self._fleet,
+                hosts=self._roster.host_views(rows, now),
+                mass_failure=self._roster.leases.brake.is_on(_num_present(rows), now),
+            )
+        return view
+
+    def members(self) -> Sequence[MemberView]:
+        """Return the member table, this host included."""
+        return self._rows()
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """What is counted and measured within, named as the status layer's source asks for.
+
+        ``family/label`` and ``…_total`` count from the start, ``size_…`` is a present length.
+        """
+        own = Counter(self._counters)
+        own["events_dropped"] = self._events.num_dropped
+        return {
+            **named("", self._swim.counters),
+            **named("record_", self._records.counters),
+            **named("record_", self._owner.counters),
+            **named("record_", self._roster.counters),
+            **named("", own),
+            **as_gauges(self.queue_sizes),
+        }
+
+    @property
+    def queue_sizes(self) -> Mapping[str, int]:
+        """Present lengths of tables and queues."""
+        sizes = {f"records/{name}": size for name, size in self._records.sizes.items()}
+        sizes.update((f"swim/{name}", size) for name, size in self._swim.queue_sizes.items())
+        sizes["events"] = len(self._events)
+        sizes["leases"] = len(self._roster.leases)
+        sizes["strangers"] = len(self._strangers)
+        sizes["arrivals"] = len(self._arrivals)
+        return sizes
+
+    # What happens within.
+
+    def _wake(self, now: float) -> None:
+        """Notice that this host itself had stopped, before its own gap is read as others' silence."""
+        gap_s = now - self._called_at
+        if gap_s > PAUSE_FACTOR * self._lease.heartbeat_s:
+            self._roster.leases.handle_gap(gap_s)
+        stall_s = min(self._lease.failures * self._lease.heartbeat_s, self._lease.ttl_s / 2)
+        if gap_s > stall_s:
+            self._roster.leases.handle_awake(now)
+            self._owner.handle_awake(now)
+            self._counters["sleeps"] += 1
+        self._called_at = max(now, self._called_at)
+
+    def _beat(self, now: float) -> None:
+        self._beat_at = now + self._lease.heartbeat_s
+        if self._has_left:
+            return
+        self._swim.beat(now)
+        rows = self._rows()
+        contacts = set(self._records.contacts_since())
+        for row in rows:
+            if row.host_id in contacts:
+                self._roster.leases.handle_contact(row.host_id, row.epoch, row.beat, now)
+        members = {row.host_id for row in rows}
+        self._roster.leases.forget_all_but(members)
+        for host_id in self._strangers.overdue(self._records.hosts(), members, now):
+            self._records.forget(host_id)
+        self._sweep_at = now
+
+    def _settle(self, now: float) -> None:
+        """Drain what the engines say, let time act on the own record, and judge what is due."""
+        while (event := self._swim.next_event()) is not None:
+            self._handle_swim_event(event, now)
+        self._owner.handle_time(self._swim.last_heard_at, now)
+        has_news = False
+        while (change := self._records.next_change()) is not None:
+            self._roster.handle_change(change)
+            self._dirty.add(change.host_id)
+            has_news = True
+        if has_news and not self._has_left:
+            self._swim.gossip_soon(now)
+        waits_until = self._arrivals.next_deadline()
+        if waits_until is not None and (has_news or now >= waits_until):
+            for arrival in self._arrivals.due(self._roster.is_named, now):
+                self._tell_member(arrival.change, arrival.at)
+        is_due = bool(self._dirty) and now >= self._rejudge_at
+        if is_due or (self._sweep_at is not None and now >= self._sweep_at):
+            self._judge(now)
+
+    def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
+        if isinstance(event, MemberForgotten):
+            self._roster.forget(event.host_id)
+            self._arrivals.take(event.host_id)
+            self._view = None
+        elif isinstance(event, MemberChanged):
+            self._handle_member(event, now)
+        elif isinstance(event, SelfAccused):
+            self._owner.handle_accused(event.held, now)
+            reason = f"this host was held {event.held} and answered that it lives"
+            fields: dict[str, Scalar] = {"accuser": event.accuser, "incarnation": event.incarnation}
+            self._reporter(self._host_id, now).tell("host.refuted", reason, fields=fields)
+        elif isinstance(event, IdentityConflict):
+            fields = {"address": str(event.address)}
+            self._reporter(event.host_id, now).tell("host.conflict", event.reason, fields=fields)
+
+    def _handle_member(self, change: MemberChanged, now: float) -> None:
+        if change.before is None or change.is_new_epoch:
+            self._records.welcome(change.host_id)
+        self._roster.set_reason(change.host_id, change.reason)
+        self._dirty.add(change.host_id)
+        if change.host_id == self._host_id:
+            return
+        earlier = self._arrivals.take(change.host_id)
+        if earlier is not None:
+            self._tell_member(earlier.change, earlier.at)
+        if member_kind(change) == "host.joined" and not self._roster.is_named(change.host_id):
+            crowded = self._arrivals.hold(change, now)
+            if crowded is None:
+                return
+        self._tell_member(change, now)
+
+    def _tell_member(self, change: MemberChanged, at: float) -> None:
+        self._reporter(change.host_id, at).tell_member(change)
+
+    def _reporter(self, host_id: str, at: float) -> Reporter:
+        return Reporter(self._events, host_id, self._roster.name(host_id), at + self.unix_offset)
+
+    def _judge(self, now: float) -> None:
+        """Judge the hosts of which there is news; all of them when a sweep is due."""
+        rows = self._rows()
+        self._owner.handle_members(row for row in rows if row.host_id != self._host_id)
+        if self._sweep_at is not None and now >= self._sweep_at:
+            chosen: Iterable[MemberView] = rows
+        else:
+            chosen = [row for row in rows if row.host_id in self._dirty]
+        self._roster.judge(chosen, now, now + self.unix_offset)
+        brake = self._roster.leases.brake
+        brake.is_on(_num_present(rows), now)
+        times = (self._roster.next_change_at(), brake.next_deadline())
+        # A lease's end in the past would be an endless loop: what is due was just judged.
+        self._sweep_at = min((max(at, now + REJUDGE_S) for at in times if at is not None), default=None)
+        self._dirty.clear()
+        self._rejudge_at = now + REJUDGE_S + len(rows) / ROWS_PER_S
+        self._view = None
+
+    def _rows(self) -> Sequence[MemberView]:
+        return self._swim.members()
+
+
+def _num_present(rows: Iterable[MemberView]) -> int:
+    return sum(row.reachability is not Reachability.LEFT for row in rows)

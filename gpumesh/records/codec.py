@@ -1,0 +1,207 @@
+"""The records' own wire forms: update, page, summary and digest, each bounded both ways.
+
+They travel inside authenticated messages, yet a member may be mad: every decoder either returns a checked
+value or raises RejectedError with the reason under which the drop is counted.
+
+- update: msgpack ``[host id (16 bytes), epoch, version, name, value]``; the value is a nested encoding, kept
+  and passed on as it came; nil marks a deleted entry.
+- page: msgpack list of updates.
+- summary: msgpack ``[first id, last id, [[host id, epoch, hash], …]]``: all that is held of the hosts
+  between the two ids, so a table too large for one summary is compared piece by piece (quickwit PR 6653).
+- digest: 33 bytes, ``version byte, epoch, version, own hash, fleet hash``.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgpack
+
+from gpumesh.errors import RejectedError
+from gpumesh.records.bounds import MAX_COUNTER, MAX_HOSTS, MAX_PAGE_BYTES, MAX_PAGES, MAX_VALUE_BYTES
+from gpumesh.records.values import Plain, decode_value, is_entry_name, unpack
+
+_DIGEST: Final = struct.Struct("!BQQQQ")
+_DIGEST_VERSION: Final = 1
+_UPDATE_OVERHEAD: Final = 256
+_UPDATE_FIELDS: Final = 5
+_SUMMARY_FIELDS: Final = 3
+_ID_BYTES: Final = 16
+MAX_UPDATE_BYTES: Final = MAX_VALUE_BYTES + _UPDATE_OVERHEAD
+MIN_UPDATE_BYTES: Final = 24
+"""No update is shorter: host id, three integers and a name."""
+FIRST_ID: Final = bytes(_ID_BYTES)
+LAST_ID: Final = b"\xff" * _ID_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of one host's record."""
+
+    host_id: str
+    epoch: int
+    version: int
+    """Counts all changes of the record within its epoch, so the highest names the record's state."""
+    name: str
+    encoded: bytes | None
+    """The value as its owner encoded it; None: deleted."""
+    value: Plain = field(compare=False)
+    mark: int = field(compare=False, default=0)
+    """64-bit hash of host, epoch, name and version; the XOR over entries names a set of them in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What one host says on each ping and ack of its own record and of all it holds."""
+
+    epoch: int
+    version: int
+    own_hash: int
+    fleet_hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one host holds of the records between two ids, inclusive."""
+
+    first: bytes
+    last: bytes
+    rows: Mapping[bytes, tuple[int, int]]
+    """Host id → epoch and hash of the record held."""
+
+
+def make_entry(
+    host_id: str, name: str, *, epoch: int, version: int, encoded: bytes | None, value: Plain
+) -> Entry:
+    """Return an entry with its mark."""
+    text = f"{host_id} {epoch} {version} {name}".encode()
+    mark = int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+    return Entry(host_id, epoch, version, name, encoded, value, mark)
+
+
+def encode_update(entry: Entry) -> bytes:
+    """Return the update that carries this entry."""
+    data: bytes = msgpack.packb(
+        [id_bytes(entry.host_id), entry.epoch, entry.version, entry.name, entry.encoded]
+    )
+    return data
+
+
+def decode_update(data: bytes) -> Entry:
+    """Return the checked entry in an update. Errors: RejectedError."""
+    if len(data) > MAX_UPDATE_BYTES:
+        raise RejectedError("too_large", f"{len(data)} bytes")
+    row = unpack(data, max_items=_UPDATE_FIELDS)
+    if not isinstance(row, list) or len(row) != _UPDATE_FIELDS:
+        raise RejectedError("malformed", "not an update")
+    host, epoch, version, name, encoded = row
+    host_id = id_text(host)
+    if not is_entry_name(name):
+        raise RejectedError("entry_name")
+    if not _is_counter(epoch) or not _is_counter(version) or version == 0:
+        raise RejectedError("counter")
+    if encoded is None:
+        return make_entry(host_id, name, epoch=epoch, version=version, encoded=None, value=None)
+    if not isinstance(encoded, bytes):
+        raise RejectedError("malformed", "value is not encoded")
+    value = decode_value(encoded)
+    return make_entry(host_id, name, epoch=epoch, version=version, encoded=encoded, value=value)
+
+
+def encode_pages(updates: Iterable[bytes]) -> list[bytes]:
+    """Return the updates packed into as few pages as their order allows, at most ``MAX_PAGES``."""
+    pages: list[bytes] = []
+    packer = msgpack.Packer()
+    rows: list[bytes] = []
+    size_bytes = 0
+    for update in updates:
+        # Three bytes of array header for the page, three of framing for each update.
+        if rows and size_bytes + len(update) + 3 > MAX_PAGE_BYTES - 3:
+            pages.append(packer.pack(rows))
+            rows, size_bytes = [], 0
+            if len(pages) == MAX_PAGES:
+                return pages
+        rows.append(update)
+        size_bytes += len(update) + 3
+    if rows:
+        pages.append(packer.pack(rows))
+    return pages
+
+
+def decode_page(data: bytes) -> list[bytes]:
+    """Return the updates in a page, still encoded. Errors: RejectedError."""
+    if len(data) > MAX_PAGE_BYTES:
+        raise RejectedError("too_large", f"{len(data)} bytes")
+    rows = unpack(data, max_items=MAX_PAGE_BYTES // MIN_UPDATE_BYTES)
+    if not isinstance(rows, list):
+        raise RejectedError("malformed", "not a page")
+    return [row for row in rows if isinstance(row, bytes)]
+
+
+def encode_summary(summary: Summary) -> bytes:
+    """Return a summary's wire form."""
+    rows = [[host, epoch, mark] for host, (epoch, mark) in summary.rows.items()]
+    data: bytes = msgpack.packb([summary.first, summary.last, rows])
+    return data
+
+
+def decode_summary(data: bytes) -> Summary:
+    """Return a checked summary. Errors: RejectedError."""
+    if len(data) > MAX_PAGE_BYTES:
+        raise RejectedError("too_large", f"{len(data)} bytes")
+    row = unpack(data, max_items=MAX_HOSTS)
+    if not isinstance(row, list) or len(row) != _SUMMARY_FIELDS or not isinstance(row[2], list):
+        raise RejectedError("malformed", "not a summary")
+    first, last, rows = row
+    if not (_is_id(first) and _is_id(last)):
+        raise RejectedError("malformed", "not a range of ids")
+    return Summary(first, last, dict(_summary_row(item) for item in rows))
+
+
+def _summary_row(item: Any) -> tuple[bytes, tuple[int, int]]:
+    if not isinstance(item, list) or len(item) != _SUMMARY_FIELDS:
+        raise RejectedError("malformed", "not a row of a summary")
+    host, epoch, mark = item
+    if not _is_id(host) or not _is_counter(epoch) or isinstance(mark, bool) or not isinstance(mark, int):
+        raise RejectedError("malformed", "not a row of a summary")
+    return host, (epoch, mark)
+
+
+def encode_digest(digest: Digest) -> bytes:
+    """Return the 33 bytes of a digest."""
+    return _DIGEST.pack(_DIGEST_VERSION, digest.epoch, digest.version, digest.own_hash, digest.fleet_hash)
+
+
+def decode_digest(data: bytes) -> Digest:
+    """Return a checked digest. Errors: RejectedError."""
+    if len(data) != _DIGEST.size or data[0] != _DIGEST_VERSION:
+        raise RejectedError("digest")
+    _, epoch, version, own_hash, fleet_hash = _DIGEST.unpack(data)
+    if epoch > MAX_COUNTER or version > MAX_COUNTER:
+        raise RejectedError("counter")
+    return Digest(epoch, version, own_hash, fleet_hash)
+
+
+def id_bytes(host_id: str) -> bytes:
+    """Return the 16 bytes of a host id."""
+    return uuid.UUID(host_id).bytes
+
+
+def id_text(data: object) -> str:
+    """Return the host id in 16 bytes. Errors: RejectedError."""
+    if not isinstance(data, bytes) or len(data) != _ID_BYTES:
+        raise RejectedError("host_id")
+    return str(uuid.UUID(bytes=data))
+
+
+def _is_id(data: object) -> bool:
+    return isinstance(data, bytes) and len(data) == _ID_BYTES
+
+
+def _is_counter(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= MAX_COUNTER

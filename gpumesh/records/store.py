@@ -1,0 +1,111 @@
+"""The table of records: who may overwrite what, and the hashes that name its state.
+
+Within a host's record a higher epoch replaces everything, a higher version replaces the entry, and nothing
+else changes anything: applying the same updates in any order gives the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from gpumesh.errors import RejectedError
+from gpumesh.records.bounds import MAX_ENTRIES, MAX_HOSTS, MAX_RECORD_BYTES
+from gpumesh.records.codec import Entry
+
+
+class Record:
+    """What is held of one host, all of one epoch."""
+
+    __slots__ = ("_entries", "epoch", "mark", "size_bytes", "version")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.version = 0
+        """The highest version held."""
+        self.mark = 0
+        """XOR over the entries' marks: equal marks mean equal records, whatever came first."""
+        self.size_bytes = 0
+        self._entries: dict[str, Entry] = {}
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """The entries by name, tombstones included."""
+        return MappingProxyType(self._entries)
+
+    def check(self, entry: Entry) -> None:
+        """Judge whether the entry may go in. Errors: RejectedError; ``stale`` is the everyday one."""
+        held = self._entries.get(entry.name)
+        if held is not None and entry.version <= held.version:
+            raise RejectedError("stale")
+        if held is None and len(self._entries) >= MAX_ENTRIES:
+            raise RejectedError("entries_full")
+        grown_bytes = _size_bytes(entry) - (_size_bytes(held) if held else 0)
+        if self.size_bytes + grown_bytes > MAX_RECORD_BYTES:
+            raise RejectedError("record_full")
+
+    def put(self, entry: Entry) -> None:
+        """Take the entry in. Errors as for :meth:`check`, before anything changed."""
+        self.check(entry)
+        held = self._entries.get(entry.name)
+        if held is not None:
+            self.mark ^= held.mark
+            self.size_bytes -= _size_bytes(held)
+        self._entries[entry.name] = entry
+        self.mark ^= entry.mark
+        self.size_bytes += _size_bytes(entry)
+        self.version = max(self.version, entry.version)
+
+
+class Store:
+    """All records held, bounded in hosts, entries and bytes."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self.mark = 0
+        """XOR over all entries' marks: the fleet hash."""
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __contains__(self, host_id: object) -> bool:
+        return host_id in self._records
+
+    def record(self, host_id: str) -> Record | None:
+        """Return what is held of a host."""
+        return self._records.get(host_id)
+
+    def records(self) -> Iterator[tuple[str, Record]]:
+        """Iterate over host id and record."""
+        return iter(self._records.items())
+
+    def put(self, entry: Entry) -> bool:
+        """Take an entry in; tell whether it began a new epoch. Errors: RejectedError, nothing changed."""
+        record = self._records.get(entry.host_id)
+        if record is None and len(self._records) >= MAX_HOSTS:
+            raise RejectedError("hosts_full")
+        if record is not None and entry.epoch < record.epoch:
+            raise RejectedError("older_epoch")
+        is_new_epoch = record is None or entry.epoch > record.epoch
+        if record is None or is_new_epoch:
+            fresh = Record(entry.epoch)
+            fresh.put(entry)
+            self.drop(entry.host_id)
+            self._records[entry.host_id] = record = fresh
+            self.mark ^= fresh.mark
+            return True
+        before = record.mark
+        record.put(entry)
+        self.mark ^= before ^ record.mark
+        return False
+
+    def drop(self, host_id: str) -> Record | None:
+        """Let go of a host's record."""
+        record = self._records.pop(host_id, None)
+        if record is not None:
+            self.mark ^= record.mark
+        return record
+
+
+def _size_bytes(entry: Entry) -> int:
+    return len(entry.name) + (len(entry.encoded) if entry.encoded is not None else 0)

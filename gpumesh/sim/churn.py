@@ -1,0 +1,54 @@
+"""The scenario of a fleet that never rests: hosts die, leave, return, move; cards are lost and found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpumesh.model import Address
+from gpumesh.sim.gpus import report_of
+from gpumesh.sim.host import SimHost
+from gpumesh.sim.world import GPUS_A_HOST, PORT, World
+
+
+def churn(world: World, settings: Mapping[str, float]) -> None:
+    """Do something to a host every few seconds, then bring all back and wait for agreement."""
+    world.start_all(over_s=2.0)
+    world.run_for(10.0)
+    end = world.now + settings["duration_s"]
+    num_moved = 0
+    while world.now < end:
+        world.run_for(world.random.expovariate(1.0 / settings["every_s"]))
+        host = world.random.choice(world.hosts)
+        if not world.is_living(host):
+            num_moved += 1
+            _bring_back(world, host, num_moved)
+        elif world.chance(0.4):
+            lost = {0} if world.chance(0.5) else set()
+            host.set_health(report_of(host.identity.name, GPUS_A_HOST, lost=lost))
+        elif len(world.running) > len(world.hosts) // 2:
+            _take_away(world, host)
+    world.run_until_agreed(settings["limit_s"])
+    for host in world.hosts:
+        if not world.is_living(host):
+            world.restart(host)
+    world.run_until_agreed(settings["limit_s"])
+
+
+def _bring_back(world: World, host: SimHost, number: int) -> None:
+    address = None
+    if world.chance(0.3):
+        address = Address(f"10.200.{number >> 8 & 255}.{number & 255}", PORT)
+    world.restart(host, address=address, reboot=world.chance(0.5))
+
+
+def _take_away(world: World, host: SimHost) -> None:
+    way = world.random.choice(("leave", "kill", "power", "restart"))
+    if way == "leave":
+        world.leave(host)
+    elif way == "restart":
+        # Back before anybody noticed: only the new epoch tells.
+        world.crash(host)
+        world.run_for(world.random.uniform(0.0, 1.5))
+        world.restart(host)
+    else:
+        world.crash(host, power=way == "power")

@@ -1,0 +1,92 @@
+"""The daemon's whole brain as a node: membership, records and leases, driven as the daemon drives them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from random import Random
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.mesh import events as mesh_events
+from gpumesh.mesh.engine import Mesh
+from gpumesh.model import Address, HostFacts, HostView, Identity, Request
+from gpumesh.placement.rule import place
+from gpumesh.records import bounds
+from gpumesh.sim.node import Known
+from gpumesh.sim.swim_node import swim_bounds
+from gpumesh.swim.parameters import Parameters
+from gpumesh.swim.ports import SwimEvent
+from gpumesh.swim.seal import Sealer
+
+RECORD_BOUNDS: Final = {
+    "records/hosts": bounds.MAX_HOSTS,
+    "records/gossip": bounds.MAX_QUEUED,
+    "records/differences": bounds.MAX_DIFFERENCES,
+    "records/forgotten": bounds.MAX_FORGOTTEN,
+    "strangers": bounds.MAX_HOSTS,
+    "events": mesh_events.MAX_EVENTS,
+}
+
+
+class MeshNode(Mesh):
+    """A Mesh that lets its membership's own events be seen, of which the daemon sees what the mesh tells."""
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        address: Address,
+        config: Config,
+        sealer: Sealer,
+        random: Random,
+        now: float,
+        unix_offset: float,
+    ) -> None:
+        self._changes: deque[SwimEvent] = deque()
+        self._bounds = _bounds(Parameters.for_profile(config.gossip.profile))
+        super().__init__(
+            identity=identity,
+            config=config,
+            facts=HostFacts(name=identity.name, boot_id=identity.boot_id, version="sim"),
+            address=address,
+            sealer=sealer,
+            random=random,
+            now=now,
+            unix_offset=unix_offset,
+        )
+
+    def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
+        self._changes.append(event)
+        super()._handle_swim_event(event, now)
+
+    def next_change(self) -> SwimEvent | None:
+        """Drain what changed in membership's belief."""
+        return self._changes.popleft() if self._changes else None
+
+    def knowledge(self, now: float) -> Mapping[str, Known]:
+        """Return what its view shows of each host."""
+        return {host.host_id: Known(host.state, _said(host)) for host in self.view(now).hosts}
+
+    def ranking(self, key: str, now: float) -> tuple[str, ...]:
+        """Return the order of hosts for a request of one GPU."""
+        return tuple(candidate.host_id for candidate in place(Request(key=key), self.view(now)).ranking)
+
+    def queues(self) -> Mapping[str, tuple[int, int]]:
+        """Return size and bound of each queue and table."""
+        sizes = self.queue_sizes
+        return {name: (sizes[name], bound) for name, bound in self._bounds.items()}
+
+
+def _bounds(parameters: Parameters) -> Mapping[str, int]:
+    membership = {f"swim/{name}": bound for name, bound in swim_bounds(parameters).items()}
+    return {**membership, **RECORD_BOUNDS, "leases": parameters.num_members + 1}
+
+
+def _said(host: HostView) -> Mapping[str, object]:
+    said: dict[str, object] = {"facts": host.facts, "admission": (host.admission, host.admission_reason)}
+    if host.health is not None:
+        said["verdict"] = host.health.verdict
+        # By name: a host lists its own cards as its driver does, and others' in an order of its own.
+        said.update((f"gpu/{gpu.uuid}", gpu) for gpu in host.health.gpus)
+    return said

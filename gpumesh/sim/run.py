@@ -1,0 +1,231 @@
+"""``gpumesh sim``: run scenarios over many seeds, say what held and what was measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+
+from gpumesh.errors import ConfigError, RequestError
+from gpumesh.sim.engines import ENGINES, PROFILES, builder_for, parameters_for
+from gpumesh.sim.invariants import all_invariants
+from gpumesh.sim.measures import Measures, MeasureTaker, summary_lines
+from gpumesh.sim.scenarios import SCENARIOS
+from gpumesh.sim.watch import Violation
+from gpumesh.sim.world import World
+
+MAX_SHOWN = 5
+"""Violations shown of one seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, wholly: the same plan gives the same result."""
+
+    scenario: str
+    seed: int
+    num_hosts: int
+    engine: str = "mesh"
+    profile: str = "lan"
+    settings: Mapping[str, float] = field(default_factory=dict)
+    """What differs from the scenario's own settings."""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    """What differs from the profile's own parameters of the membership protocol."""
+
+    @property
+    def command(self) -> str:
+        """The command that runs this plan again."""
+        words = [f"gpumesh sim --scenario {self.scenario} --seed {self.seed}"]
+        if self.num_hosts != SCENARIOS[self.scenario].num_hosts:
+            words.append(f"--hosts {self.num_hosts}")
+        if self.engine != "mesh":
+            words.append(f"--engine {self.engine}")
+        if self.profile != "lan":
+            words.append(f"--profile {self.profile}")
+        words.extend(f"--set {name}={value:g}" for name, value in sorted(self.settings.items()))
+        words.extend(f"--parameter {name}={value:g}" for name, value in sorted(self.parameters.items()))
+        return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a plan."""
+
+    plan: Plan
+    violations: tuple[Violation, ...]
+    num_violations: int
+    measures: Measures
+    num_events: int
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether every invariant held."""
+        return self.num_violations == 0
+
+
+def run_plan(plan: Plan, narrate: Callable[[str], None] | None = None) -> Result:
+    """Run one plan to its end; an engine that raises is a violation like any other."""
+    scenario = SCENARIOS[plan.scenario]
+    taker = MeasureTaker()
+    world = World(
+        seed=plan.seed,
+        num_hosts=plan.num_hosts,
+        build=builder_for(plan.engine, plan.profile, plan.parameters),
+        link=scenario.link,
+        watches=(*all_invariants(), taker),
+        narrate=narrate,
+    )
+    try:
+        scenario.script(world, {**scenario.settings, **plan.settings})
+    except Exception:  # noqa: BLE001 - whatever the engine raised belongs into the report, with its seed
+        world.report("engine_raised", traceback.format_exc())
+    return Result(
+        plan, tuple(world.violations), world.num_violations, taker.take(world), world.agenda.num_done
+    )
+
+
+def run_plans(plans: Sequence[Plan], num_processes: int) -> Iterator[Result]:
+    """Run plans, several at a time; results come in the order of the plans."""
+    if num_processes <= 1 or len(plans) <= 1:
+        yield from map(run_plan, plans)
+        return
+    with ProcessPoolExecutor(num_processes) as pool:
+        yield from pool.map(run_plan, plans, chunksize=1)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``gpumesh sim``."""
+    parser.add_argument(
+        "--scenario", default="all", metavar="NAME", help=f"all, or one of {', '.join(SCENARIOS)}"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first seed (default 1)")
+    parser.add_argument(
+        "--seeds", type=int, default=1, metavar="K", help="how many seeds, counted up from it"
+    )
+    parser.add_argument("--hosts", type=int, default=0, metavar="N", help="hosts (default: the scenario's)")
+    parser.add_argument(
+        "--engine", choices=ENGINES, default="mesh", help="the whole mesh, or bare membership"
+    )
+    parser.add_argument("--profile", choices=PROFILES, default="lan", help="timing of failure detection")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="override a number of the scenario"
+    )
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="override a parameter of the membership protocol",
+    )
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="seeds to run at a time")
+    parser.add_argument("--trace", action="store_true", help="tell everything that happens (one seed)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a run")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run what was asked for; 0: all invariants held, 1: one did not, 2: the question was wrong."""
+    try:
+        plans = _plans(args)
+    except (RequestError, ConfigError) as error:
+        sys.stderr.write(f"gpumesh sim: {error}\n")
+        return 2
+    if args.trace:
+        results: Iterable[Result] = (run_plan(plan, narrate=_print) for plan in plans)
+    else:
+        results = run_plans(plans, args.processes)
+    if args.json:
+        return _print_json(results)
+    by_scenario: dict[str, list[Result]] = {}
+    for result in results:
+        by_scenario.setdefault(result.plan.scenario, []).append(result)
+        if not result.is_fine:
+            _print_failure(result)
+    for name, group in by_scenario.items():
+        _print_group(name, group)
+    return 0 if all(result.is_fine for group in by_scenario.values() for result in group) else 1
+
+
+def _plans(args: argparse.Namespace) -> list[Plan]:
+    tests = [name for name, scenario in SCENARIOS.items() if not scenario.is_experiment]
+    names = tests if args.scenario == "all" else [args.scenario]
+    unknown = [name for name in names if name not in SCENARIOS]
+    if unknown:
+        raise RequestError(f"no scenario {unknown[0]!r}; there are: all, {', '.join(SCENARIOS)}")
+    if args.seeds < 1 or args.hosts < 0 or args.hosts == 1:
+        raise RequestError("--seeds must be at least 1 and --hosts at least 2")
+    settings = dict(_setting(text, names) for text in args.set)
+    parameters = dict(_number("--parameter", text) for text in args.parameter)
+    parameters_for(args.profile, parameters)
+    return [
+        Plan(
+            name,
+            seed,
+            args.hosts or SCENARIOS[name].num_hosts,
+            args.engine,
+            args.profile,
+            settings,
+            parameters,
+        )
+        for name in names
+        for seed in range(args.seed, args.seed + args.seeds)
+    ]
+
+
+def _setting(text: str, names: Sequence[str]) -> tuple[str, float]:
+    key, value = _number("--set", text)
+    for name in names:
+        if key not in SCENARIOS[name].settings:
+            known = ", ".join(SCENARIOS[name].settings) or "none"
+            raise RequestError(f"--set {text}: scenario {name} has no setting {key!r}; it has: {known}")
+    return key, value
+
+
+def _number(option: str, text: str) -> tuple[str, float]:
+    key, _, value = text.partition("=")
+    try:
+        return key, float(value)
+    except ValueError:
+        raise RequestError(f"{option} {text}: write NAME=NUMBER, such as limit_s=30") from None
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def _print_failure(result: Result) -> None:
+    _print(f"FAILED {result.plan.scenario}, seed {result.plan.seed}: {result.num_violations} violations")
+    for violation in result.violations[:MAX_SHOWN]:
+        _print(f"  {violation}")
+    _print(f"  again: {result.plan.command}")
+
+
+def _print_group(name: str, group: Sequence[Result]) -> None:
+    num_failed = sum(not result.is_fine for result in group)
+    plan = group[0].plan
+    _print(
+        f"{name}: {len(group) - num_failed} of {len(group)} seeds held, {plan.num_hosts} hosts, "
+        f"engine {plan.engine}, profile {plan.profile}"
+    )
+    for line in summary_lines(result.measures for result in group):
+        _print(f"  {line}")
+
+
+def _print_json(results: Iterable[Result]) -> int:
+    is_fine = True
+    for result in results:
+        is_fine = is_fine and result.is_fine
+        _print(json.dumps({**asdict(result), "is_fine": result.is_fine, "command": result.plan.command}))
+    return 0 if is_fine else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``python -m gpumesh.sim``."""
+    parser = argparse.ArgumentParser(
+        prog="gpumesh sim", description="Run the fleet's own engines in virtual time, many seeds a scenario."
+    )
+    add_arguments(parser)
+    return run(parser.parse_args(arguments))

@@ -1,0 +1,61 @@
+"""Who looks on while a world runs, and what they report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpumesh.model import Event
+from gpumesh.swim.ports import IdentityConflict, MemberChanged, MemberForgotten, MemberView, SwimEvent
+
+if TYPE_CHECKING:
+    from gpumesh.sim.host import SimHost
+    from gpumesh.sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that did not hold."""
+
+    invariant: str
+    at: float
+    """Seconds of the world."""
+    observer: str
+    """Name of the host in whose belief it showed; empty for the world as a whole."""
+    detail: str
+
+    def __str__(self) -> str:
+        where = f" at {self.observer}" if self.observer else ""
+        return f"{self.at:9.3f} s  {self.invariant}{where}: {self.detail}"
+
+
+class Watch:
+    """Looks on; each of its methods may call ``world.report``. Overrides take only what they need."""
+
+    def handle_change(self, world: World, host: SimHost, change: SwimEvent) -> None:
+        """Look at a change in one host's belief."""
+
+    def handle_event(self, world: World, host: SimHost, event: Event) -> None:
+        """Look at what one host tells people."""
+
+    def handle_rows(self, world: World, host: SimHost, rows: Sequence[MemberView]) -> None:
+        """Look at one host's whole member table; called for each running host now and then."""
+
+    def handle_agreement(self, world: World, rounds_s: float) -> None:
+        """Take the word that all views agreed ``rounds_s`` seconds after they were asked to."""
+
+
+def describe(change: SwimEvent, name_of: Callable[[str], str]) -> str:
+    """Put a change into one line."""
+    if isinstance(change, MemberChanged):
+        before = change.before or "unknown"
+        return (
+            f"{name_of(change.host_id)} {before} -> {change.after} "
+            f"(epoch {change.epoch}, incarnation {change.incarnation}): {change.reason}"
+        )
+    if isinstance(change, MemberForgotten):
+        return f"{name_of(change.host_id)} forgotten"
+    if isinstance(change, IdentityConflict):
+        return f"two daemons as {name_of(change.host_id)}: {change.reason}"
+    return f"itself held {change.held} by {name_of(change.accuser)}, refutes as {change.incarnation}"

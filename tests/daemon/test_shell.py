@@ -1,0 +1,208 @@
+import asyncio
+import socket
+from dataclasses import dataclass, field
+
+import pytest
+
+from gpumesh.daemon.shell import Shell
+from gpumesh.daemon.sockets import GossipSocket
+from gpumesh.daemon.streams import Streams
+from gpumesh.model import Address
+from gpumesh.swim.ports import CloseStream, OpenStream, SendStream, StreamAction
+
+LOOPBACK = Address("127.0.0.1", 0)
+
+
+@dataclass
+class Recorder:
+    """An engine that writes down what it is told, in order."""
+
+    heard: list[str] = field(default_factory=list)
+    outbox: list[tuple[bytes, Address]] = field(default_factory=list)
+    actions: list[StreamAction] = field(default_factory=list)
+    deadline: float | None = None
+    accepts: bool = True
+    on_data: StreamAction | None = None
+
+    def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
+        self.heard.append(f"datagram {data.decode()}")
+
+    def handle_unreachable(self, address: Address, now: float) -> None:
+        self.heard.append(f"unreachable {address}")
+
+    def handle_timer(self, now: float) -> None:
+        self.heard.append("timer")
+        self.deadline = None
+
+    def next_deadline(self) -> float | None:
+        return self.deadline
+
+    def datagrams_to_send(self) -> list[tuple[bytes, Address]]:
+        sent, self.outbox = self.outbox, []
+        return sent
+
+    def next_stream_action(self) -> StreamAction | None:
+        return self.actions.pop(0) if self.actions else None
+
+    def handle_stream_accepted(self, source: Address, now: float) -> int | None:
+        self.heard.append("accepted")
+        return 100 if self.accepts else None
+
+    def handle_stream_opened(self, stream_id: int, now: float) -> None:
+        self.heard.append(f"opened {stream_id}")
+
+    def handle_stream_data(self, stream_id: int, data: bytes, now: float) -> None:
+        self.heard.append(f"data {stream_id} {data.decode()}")
+        if self.on_data is not None:
+            self.actions.append(self.on_data)
+
+    def handle_stream_closed(self, stream_id: int, now: float) -> None:
+        self.heard.append(f"closed {stream_id}")
+
+
+class Clock:
+    """Boot time that only a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def until(condition: object, engine: Recorder) -> None:
+    for _ in range(500):
+        if str(condition) in engine.heard:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{condition!r} never came; heard {engine.heard}")
+
+
+def shell_of(engine: Recorder, clock: Clock, socket_: GossipSocket) -> Shell:
+    return Shell(engine, socket_, clock, on_progress=lambda: None, on_output=lambda: None)
+
+
+async def test_akka_30335_what_waits_in_the_socket_is_read_before_any_timer_runs() -> None:
+    engine, clock, receiver = Recorder(), Clock(), GossipSocket(LOOPBACK)
+    shell = shell_of(engine, clock, receiver)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        for number in range(300):
+            peer.sendto(b"%d" % number, tuple(receiver.address))
+    engine.deadline = 99.0  # the host was stalled: a timer is overdue
+    await shell.start()
+    await until("timer", engine)
+    assert engine.heard[:301] == [f"datagram {number}" for number in range(300)] + ["timer"]
+    await shell.close()
+
+
+async def test_a_refused_datagram_is_early_evidence_about_its_address() -> None:
+    engine, clock = Recorder(), Clock()
+    dead = GossipSocket(LOOPBACK)
+    gone = dead.address
+    dead.close()
+    living, sender = GossipSocket(LOOPBACK), GossipSocket(LOOPBACK)
+    shell = shell_of(engine, clock, sender)
+    await shell.start()
+    engine.outbox = [(b"hello", gone), (b"again", gone), (b"to the living", living.address)]
+    shell.pump()
+    await until(f"unreachable {gone}", engine)
+    assert b"to the living" in [data for data, _ in living.receive_all()]
+    living.close()
+    await shell.close()
+
+
+async def test_a_datagram_too_large_is_counted_and_harms_nothing() -> None:
+    sender, receiver = GossipSocket(LOOPBACK), GossipSocket(LOOPBACK)
+    sender.send(b"x" * 70_000, receiver.address)
+    sender.send(b"fine", receiver.address)
+    assert sender.counters["send_error/EMSGSIZE"] == 1
+    assert [data for data, _ in receiver.receive_all()] == [b"fine"]
+    sender.close()
+    receiver.close()
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+async def test_an_ipv6_socket_speaks_to_ipv4_peers_by_their_ipv4_address() -> None:
+    try:
+        both = GossipSocket(Address("::", 0))
+    except OSError as error:
+        pytest.skip(f"no IPv6 here: {error}")
+    four = GossipSocket(LOOPBACK)
+    both.send(b"ping", four.address)
+    await asyncio.sleep(0.05)
+    ((data, source),) = list(four.receive_all())
+    assert data == b"ping"
+    four.send(b"pong", Address("127.0.0.1", source.port))
+    await asyncio.sleep(0.05)
+    ((data, source),) = list(both.receive_all())
+    assert (data, source) == (b"pong", four.address)
+    both.close()
+    four.close()
+
+
+async def test_a_stream_carries_bytes_both_ways_and_closes_after_the_last_word() -> None:
+    server_engine, client_engine, clock = Recorder(), Recorder(), Clock()
+    server_socket, client_socket = GossipSocket(LOOPBACK), GossipSocket(LOOPBACK)
+    server, client = (
+        shell_of(server_engine, clock, server_socket),
+        shell_of(client_engine, clock, client_socket),
+    )
+    await server.start()
+    await client.start()
+    server_engine.on_data = SendStream(100, b"answer")
+    client_engine.actions = [OpenStream(7, server_socket.address)]
+    client.pump()
+    await until("opened 7", client_engine)
+    client_engine.actions = [SendStream(7, b"question")]
+    client.pump()
+    await until("data 7 answer", client_engine)
+    assert "data 100 question" in server_engine.heard
+    client_engine.actions = [SendStream(7, b"bye"), CloseStream(7)]
+    client.pump()
+    await until("closed 100", server_engine)
+    assert "data 100 bye" in server_engine.heard
+    await client.close()
+    await server.close()
+
+
+async def test_a_stream_to_nobody_is_reported_closed() -> None:
+    engine, clock, own = Recorder(), Clock(), GossipSocket(LOOPBACK)
+    shell = shell_of(engine, clock, own)
+    await shell.start()
+    nobody = GossipSocket(LOOPBACK)
+    address = nobody.address
+    nobody.close()
+    engine.actions = [OpenStream(3, address)]
+    shell.pump()
+    await until("closed 3", engine)
+    await shell.close()
+
+
+async def test_a_refused_stream_is_cut_off() -> None:
+    engine, clock, own = Recorder(accepts=False), Clock(), GossipSocket(LOOPBACK)
+    shell = shell_of(engine, clock, own)
+    await shell.start()
+    reader, writer = await asyncio.open_connection(*own.address)
+    assert await asyncio.wait_for(_read_to_end(reader), 5) == b""
+    writer.close()
+    await shell.close()
+
+
+async def test_closing_leaves_no_connection_behind() -> None:
+    engine, clock = Recorder(), Clock()
+    streams = Streams(engine, clock, lambda: None)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    streams.carry_out(OpenStream(1, Address(*listener.getsockname())))
+    await until("opened 1", engine)
+    await streams.close()
+    assert engine.heard == ["opened 1", "closed 1"]
+    listener.close()
+
+
+async def _read_to_end(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""

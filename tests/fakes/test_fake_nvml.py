@@ -1,0 +1,125 @@
+"""What the fake driver reads, through the real pynvml of both ends of the promised range."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.nvml import profile
+from tests.fakes.nvml.client import DriverClient
+from tests.fakes.nvml.state import FakeDriver
+
+NOT_SUPPORTED, UNKNOWN = 3, 999
+
+
+@pytest.mark.parametrize("name", profile.names())
+@pytest.mark.parametrize("load", ["idle", "loaded"])
+def test_readings_are_those_of_the_profile(
+    client: DriverClient, driver: FakeDriver, name: str, load: str
+) -> None:
+    driver.add_gpu(name, load=load)
+    kind = profile.read(name)
+    expected = {**kind.driver, **kind.card, **kind.readings(load)}
+    client.value("n.nvmlInit(); h = handle(0)")
+    assert client.value("n.nvmlDeviceGetName(h)") == expected["name"]
+    assert client.value("n.nvmlSystemGetDriverVersion()") == expected["driver"]
+    assert client.value("n.nvmlSystemGetCudaDriverVersion()") == int(expected["cuda"])
+    assert client.value("'%d.%d' % n.nvmlDeviceGetCudaComputeCapability(h)") == expected["compute_capability"]
+    assert client.value("n.nvmlDeviceGetTemperature(h, 0)") == int(expected["temperature_c"])
+    assert client.value("n.nvmlDeviceGetPowerUsage(h)") == int(expected["power_mw"])
+    assert client.value("n.nvmlDeviceGetClockInfo(h, 2)") == int(expected["clock_memory_mhz"])
+    assert client.value("n.nvmlDeviceGetMaxClockInfo(h, 1)") == int(expected["clock_sm_max_mhz"])
+    assert client.value("n.nvmlDeviceGetPerformanceState(h)") == int(expected["performance_state"])
+    assert client.value("n.nvmlDeviceGetPowerState(h)") == int(expected["performance_state"])
+    assert client.value("n.nvmlDeviceGetUtilizationRates(h).gpu") == int(expected["utilization_gpu_percent"])
+    assert client.value("n.nvmlDeviceGetCurrPcieLinkGeneration(h)") == int(expected["pcie_generation"])
+    assert client.value("n.nvmlDeviceGetPciInfo(h).busId") == expected["pci_bus_id"]
+    assert client.value("n.nvmlDeviceGetPciInfo(h).pciDeviceId") == int(expected["pci_device_id"], 16)
+    assert client.value("n.nvmlDeviceGetMemoryInfo(h).total >> 20") == int(
+        expected["memory_total_bytes"].split()[0]
+    )
+
+
+def test_reserved_memory_counts_as_used_in_the_first_version_only(
+    client: DriverClient, driver: FakeDriver
+) -> None:
+    driver.add_gpu("rtx-4080-super")
+    client.value("n.nvmlInit(); h = handle(0)")
+    client.value("old, new = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, n.nvmlMemory_v2)")
+    assert client.value("new.used >> 20") == 596
+    assert client.value("new.reserved >> 20") == 434
+    assert client.value("old.used == new.used + new.reserved")
+    assert client.value("old.free == new.free == new.total - new.reserved - new.used")
+
+
+def test_geforce_lacks_what_geforce_lacks(client: DriverClient, driver: FakeDriver) -> None:
+    driver.add_gpu("rtx-4080-super")
+    client.value("n.nvmlInit(); h = handle(0)")
+    for call in ("Serial", "EccMode", "RemappedRows", "MigMode", "RetiredPagesPendingStatus"):
+        assert client.error(f"n.nvmlDeviceGet{call}(h)") == NOT_SUPPORTED
+    assert client.error("n.nvmlDeviceGetNvLinkState(h, 0)") == NOT_SUPPORTED
+    assert client.value("n.nvmlDeviceGetTemperatureThreshold(h, 1)") == 96
+    assert client.value("n.nvmlDeviceGetFanSpeed(h)") == 0
+
+
+def test_processes_are_listed_by_kind_and_may_hide_their_memory(
+    client: DriverClient, driver: FakeDriver
+) -> None:
+    slot = driver.add_gpu("rtx-2080-super", load="loaded")
+    driver.set(slot, "process 7", "compute unavailable")
+    client.value("n.nvmlInit(); h = handle(0)")
+    compute = client.value("{p.pid: p.usedGpuMemory for p in n.nvmlDeviceGetComputeRunningProcesses(h)}")
+    assert compute == {"28511": 230 << 20, "28512": 370 << 20, "7": None}
+    graphics = client.value("sorted(p.pid for p in n.nvmlDeviceGetGraphicsRunningProcesses(h))")
+    assert graphics == [1720, 4556]
+
+
+def test_each_field_value_has_a_return_code_of_its_own(client: DriverClient, driver: FakeDriver) -> None:
+    slot = driver.add_gpu("h100")
+    driver.set(slot, "recovery_action", 2)
+    driver.set(slot, "ecc_dram_uncorrected_volatile", 3)
+    driver.set(slot, "ecc_sram_uncorrected_volatile", 1)
+    driver.fail_field(82, UNKNOWN, slot=slot)
+    client.value("n.nvmlInit(); h = handle(0)")
+    client.value("got = n.nvmlDeviceGetFieldValues(h, [230, 82, 4, 29, 193])")
+    assert client.value("[v.nvmlReturn for v in got]") == [0, UNKNOWN, 0, NOT_SUPPORTED, 0]
+    assert client.value("[got[0].value.uiVal, got[2].value.ullVal, got[4].value.siVal]") == [2, 4, -8]
+
+
+def test_a_field_that_the_card_is_said_to_lack_is_not_made_up(
+    client: DriverClient, driver: FakeDriver
+) -> None:
+    driver.add_gpu("rtx-2080-super")
+    client.value("n.nvmlInit()")
+    assert client.value("[v.nvmlReturn for v in n.nvmlDeviceGetFieldValues(handle(0), [185, 186])]") == [3, 0]
+
+
+def test_ecc_totals_add_sram_and_dram(client: DriverClient, driver: FakeDriver) -> None:
+    slot = driver.add_gpu("h200")
+    driver.set(slot, "ecc_sram_corrected_aggregate", 10_001)
+    driver.set(slot, "ecc_dram_corrected_aggregate", 20_000_001)
+    client.value("n.nvmlInit(); h = handle(0)")
+    assert client.value("n.nvmlDeviceGetTotalEccErrors(h, 0, 1)") == 20_010_002
+    assert client.value("n.nvmlDeviceGetMemoryErrorCounter(h, 0, 1, n.NVML_MEMORY_LOCATION_SRAM)") == 10_001
+    assert (
+        client.error("n.nvmlDeviceGetMemoryErrorCounter(h, 0, 1, n.NVML_MEMORY_LOCATION_L1_CACHE)")
+        == NOT_SUPPORTED
+    )
+
+
+def test_absurd_values_pass_unjudged(client: DriverClient, driver: FakeDriver) -> None:
+    slot = driver.add_gpu("h100")
+    driver.set(slot, "power_mw", 2**32 - 1)
+    driver.set(slot, "memory_used_bytes", 2**64 - 1)
+    driver.set(slot, "temperature_c", -40)
+    client.value("n.nvmlInit(); h = handle(0)")
+    assert client.value("n.nvmlDeviceGetPowerUsage(h)") == 2**32 - 1
+    assert client.value("n.nvmlDeviceGetMemoryInfo(h, n.nvmlMemory_v2).used") == 2**64 - 1
+    assert client.value("n.nvmlDeviceGetTemperature(h, 0)") == 2**32 - 40
+
+
+def test_a_running_process_sees_a_change_at_its_next_call(client: DriverClient, driver: FakeDriver) -> None:
+    slot = driver.add_gpu("h100")
+    client.value("n.nvmlInit(); h = handle(0)")
+    for temperature in (41, 97, 5):
+        driver.set(slot, "temperature_c", temperature)
+        assert client.value("n.nvmlDeviceGetTemperature(h, 0)") == temperature

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpumesh.lease.condition import condition
+from gpumesh.lease.state import RULES, Standing, headline
+from gpumesh.model import (
+    Admission,
+    Baseline,
+    BaselineItem,
+    Finding,
+    Gpu,
+    HealthReport,
+    HostState,
+    Phase,
+    Reachability,
+    Severity,
+    Verdict,
+)
+
+
+def gpu(number: int, verdict: Verdict = Verdict.HEALTHY, words: str = "") -> Gpu:
+    subject = f"gpu/GPU-{number}"
+    findings = (Finding("x", subject, Severity.CRITICAL, words),) if words else ()
+    return Gpu(f"GPU-{number}", number, "RTX 4090", verdict=verdict, findings=findings)
+
+
+def report(*gpus: Gpu, verdict: Verdict = Verdict.HEALTHY, **changes: Any) -> HealthReport:
+    values: dict[str, Any] = {"gpus": gpus or (gpu(0), gpu(1)), "driver_version": "550.54.14"}
+    return HealthReport(verdict, **{**values, **changes})
+
+
+FIT = Standing(Reachability.ALIVE, health=report())
+WORSE: list[tuple[HostState, dict[str, Any]]] = [
+    (HostState.FAILED, {"reachability": Reachability.FAILED}),
+    (HostState.LEFT, {"reachability": Reachability.LEFT}),
+    (HostState.SUSPECT, {"reachability": Reachability.SUSPECT}),
+    (HostState.ISOLATED, {"is_isolated": True}),
+    (HostState.UNHEALTHY, {"health": report(verdict=Verdict.UNHEALTHY)}),
+    (HostState.DRAINING, {"admission": Admission.DRAINING}),
+    (HostState.CORDONED, {"admission": Admission.CORDONED}),
+    (HostState.DEGRADED, {"health": report(gpu(0), gpu(1, Verdict.UNHEALTHY, "lost"))}),
+    (HostState.COOLDOWN, {"phase": Phase.COOLDOWN}),
+    (HostState.OCCUPIED, {"admission": Admission.OCCUPIED}),
+    (HostState.OFF_HOURS, {"admission": Admission.OFF_HOURS}),
+    (HostState.JOINING, {"phase": Phase.JOINING}),
+]
+
+
+def test_rules_stand_in_the_order_of_the_states() -> None:
+    assert [state for state, _ in RULES] + [HostState.READY] == list(HostState)
+
+
+def test_nothing_wrong_is_ready_without_a_word() -> None:
+    assert headline(FIT) == (HostState.READY, "")
+
+
+@pytest.mark.parametrize(("state", "change"), WORSE)
+def test_each_state_has_its_cause_and_a_reason(state: HostState, change: dict[str, Any]) -> None:
+    found, reason = headline(replace(FIT, **change))
+    assert found is state
+    assert reason
+
+
+@pytest.mark.parametrize("first", range(len(WORSE)))
+def test_the_worse_of_two_wins(first: int) -> None:
+    for second in range(first + 1, len(WORSE)):
+        both = {**WORSE[second][1], **WORSE[first][1]}
+        assert headline(replace(FIT, **both))[0] is WORSE[first][0]
+
+
+def test_without_a_record_a_host_is_joining() -> None:
+    assert headline(Standing(Reachability.ALIVE, phase=Phase.SETTLED))[0] is HostState.JOINING
+
+
+def test_operators_words_are_the_reason() -> None:
+    standing = replace(FIT, admission=Admission.CORDONED, admission_reason="fan replacement")
+    assert headline(standing) == (HostState.CORDONED, "fan replacement")
+
+
+@pytest.mark.parametrize(
+    ("health", "state", "words"),
+    [
+        (report(), HostState.READY, ""),
+        (report(verdict=Verdict.UNKNOWN), HostState.UNHEALTHY, "not known"),
+        (HealthReport(Verdict.HEALTHY), HostState.UNHEALTHY, "no GPU driver"),
+        (HealthReport(Verdict.HEALTHY, driver_version="550.1"), HostState.UNHEALTHY, "no GPU"),
+        (report(gpu(0, Verdict.UNHEALTHY, "fell off")), HostState.UNHEALTHY, "fell off"),
+        (
+            report(gpu(0, Verdict.UNKNOWN), gpu(1, Verdict.UNHEALTHY)),
+            HostState.UNHEALTHY,
+            "none of its 2 GPUs",
+        ),
+        (report(gpu(0), gpu(1, Verdict.UNHEALTHY, "lost")), HostState.DEGRADED, "1 of 2 GPUs not healthy"),
+        (report(gpu(0), gpu(1, Verdict.UNKNOWN)), HostState.DEGRADED, "GPU-1: unknown"),
+        (report(gpu(0, Verdict.DEGRADED, "hot")), HostState.DEGRADED, "hot"),
+        (report(verdict=Verdict.DEGRADED), HostState.DEGRADED, "degraded"),
+    ],
+)
+def test_health_decides_with_the_numbers_in_words(health: HealthReport, state: HostState, words: str) -> None:
+    found, reason = condition(health)
+    assert found is state
+    assert words in reason
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_met", "state"),
+    [
+        ("warn", False, HostState.READY),
+        ("enforce", True, HostState.READY),
+        ("enforce", False, HostState.UNHEALTHY),
+        ("enforce", None, HostState.UNHEALTHY),
+    ],
+)
+def test_only_an_enforced_baseline_takes_work_away(mode: str, is_met: bool | None, state: HostState) -> None:
+    item = BaselineItem("driver", "550.54.14 or newer", "535.1" if is_met is not None else None, is_met)
+    found, reason = condition(report(baseline=Baseline(mode, "built-in", (item,))))
+    assert found is state
+    assert ("driver" in reason) is (state is HostState.UNHEALTHY)

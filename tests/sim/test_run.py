@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gpumesh.sim.run import Plan, add_arguments, main, run, run_plans
+
+
+def test_replay_command_names_only_what_differs() -> None:
+    assert Plan("crash", 7, 8).command == "gpumesh sim --scenario crash --seed 7"
+    plan = Plan("stall", 7, 12, "swim", "wan", {"share": 0.5}, {"num_indirect": 5})
+    assert plan.command == (
+        "gpumesh sim --scenario stall --seed 7 --hosts 12 --engine swim --profile wan "
+        "--set share=0.5 --parameter num_indirect=5"
+    )
+
+
+def test_failing_seed_prints_its_violation_and_one_command_that_fails_alike(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Nobody can form a fleet in no time at all: the scenario must say so.
+    arguments = ["--scenario", "join", "--seed", "3", "--engine", "swim", "--set", "limit_s=0"]
+    assert main(arguments) == 1
+    first = capsys.readouterr().out
+    [command] = [line.partition("again: ")[2] for line in first.splitlines() if "again: " in line]
+    assert command == "gpumesh sim --scenario join --seed 3 --engine swim --set limit_s=0"
+    assert main(command.split()[2:]) == 1
+    assert capsys.readouterr().out == first
+
+
+def test_json_holds_plan_violations_and_measures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--scenario", "crash", "--engine", "swim", "--hosts", "4", "--seeds", "2", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["plan"]["seed"] for line in lines] == [1, 2]
+    assert all(line["is_fine"] and line["measures"]["all_detected_s"] for line in lines)
+
+
+def test_trace_tells_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--scenario", "crash", "--engine", "swim", "--hosts", "3", "--trace"]) == 0
+    told = capsys.readouterr().out
+    assert "starts (epoch 1)" in told
+    assert "-> failed" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--scenario", "earthquake"], "no scenario 'earthquake'"),
+        (["--scenario", "crash", "--set", "colour=1"], "no setting 'colour'"),
+        (["--scenario", "crash", "--set", "share=many"], "write NAME=NUMBER"),
+        (["--scenario", "crash", "--parameter", "luck=1"], "no parameter 'luck'"),
+        (["--scenario", "crash", "--parameter", "probe_timeout_s=9"], "probe_timeout_s"),
+        (["--scenario", "crash", "--hosts", "1"], "--hosts at least 2"),
+    ],
+)
+def test_wrong_question_is_answered_with_what_is_wrong(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_arguments_fit_into_another_command_line() -> None:
+    parser = argparse.ArgumentParser()
+    command = parser.add_subparsers(dest="command").add_parser("sim")
+    add_arguments(command)
+    assert run(parser.parse_args(["sim", "--scenario", "join", "--engine", "swim", "--hosts", "3"])) == 0
+
+
+@pytest.mark.parametrize("engine", ["swim", "mesh"])
+def test_same_plan_gives_the_same_run_under_any_hash_seed(engine: str) -> None:
+    results = set()
+    for hash_seed in ("1", "2"):
+        arguments = [
+            "--scenario",
+            "churn",
+            "--seed",
+            "5",
+            "--engine",
+            engine,
+            "--set",
+            "duration_s=40",
+            "--trace",
+        ]
+        process = subprocess.run(
+            [sys.executable, "-m", "gpumesh.sim", *arguments],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert process.stderr == ""
+        results.add(process.stdout)
+    assert len(results) == 1
+
+
+def test_several_processes_give_what_one_gives() -> None:
+    plans = [Plan("crash", seed, 4, "swim") for seed in (4, 5)]
+    assert list(run_plans(plans, 2)) == list(run_plans(plans, 1))
