@@ -33,7 +33,6 @@ from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
 """How long a leaving daemon goes on answering, so that its goodbye is heard even where packets are lost."""
-STATUS_EVERY_S: Final = 1.0
 _NEEDS_RESTART: Final = (
     "gossip.fleet",
     "gossip.bind",
@@ -78,6 +77,7 @@ class Daemon:
         self._serving = Serving()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
+        self._is_status_stale = True
 
     # Start, wait, stop.
 
@@ -97,7 +97,7 @@ class Daemon:
             unix_offset=unix_offset(),
         )
         self._shell = Shell(
-            self._mesh, self._socket, boot_time, on_progress=self._feed_watchdog, on_output=self._take_events
+            self._mesh, self._socket, boot_time, on_progress=self._take_progress, on_output=self._take_events
         )
         self._look = Look(
             self._config,
@@ -105,13 +105,13 @@ class Daemon:
             self._mesh,
             host_id=self._identity.host_id,
             lend=self._lend,
-            on_report=self._shell.pump,
+            on_report=self._take_report,
         )
         self._meeting = Meeting(self._config.gossip.seeds, self._state, self._mesh, self._shell.pump)
         self._publish_admission()
         await self._open()
         loop = asyncio.get_running_loop()
-        for work in (self._look.run(), self._meeting.run(), self._tell_systemd()):
+        for work in (self._look.run(), self._meeting.run()):
             self._tasks.append(loop.create_task(work))
         _log.info(
             "host %s (%s), epoch %d, fleet %s, gossip on %s, known to peers as %s",
@@ -232,8 +232,17 @@ class Daemon:
             await self._shell.close()
             raise
 
-    def _feed_watchdog(self) -> None:
+    def _take_progress(self) -> None:
         self._notifier.feed_watchdog(boot_time())
+        self._meeting.notice()
+
+    def _take_report(self) -> None:
+        """Send what a look led to; renew the wall clock for people and, after news, the one-line status."""
+        self._mesh.unix_offset = unix_offset()
+        self._shell.pump()
+        if self._is_status_stale:
+            self._is_status_stale = False
+            self._notifier.status(self._status_line())
 
     def _lend(self, admission: Admission, reason: str) -> None:
         self._admission.set_sharing(admission, reason)
@@ -245,19 +254,15 @@ class Daemon:
 
     def _take_events(self) -> None:
         while (event := self._mesh.next_event()) is not None:
+            self._is_status_stale = True
             self._feed.publish(event)
             log_event(event)
 
-    async def _tell_systemd(self) -> None:
-        """Keep the one-line status fresh, and the wall clock that people see."""
-        while True:
-            self._mesh.unix_offset = unix_offset()
-            view = self.view()
-            gpus = len(view.me.health.gpus) if view.me.health else 0
-            reason = f" ({view.me.reason})" if view.me.reason else ""
-            others = len(view.hosts) - 1
-            self._notifier.status(f"{view.me.state}{reason}; {gpus} GPUs here, {others} other hosts known")
-            await asyncio.sleep(STATUS_EVERY_S)
+    def _status_line(self) -> str:
+        view = self.view()
+        gpus = len(view.me.health.gpus) if view.me.health else 0
+        reason = f" ({view.me.reason})" if view.me.reason else ""
+        return f"{view.me.state}{reason}; {gpus} GPUs here, {len(view.hosts) - 1} other hosts known"
 
 
 def _name(config: Config) -> str:

@@ -13,7 +13,6 @@ from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.model import Address, View
 
-ASK_EVERY_S: Final = 0.5
 KEEP_EVERY_S: Final = 30.0
 DEFAULT_PORT: Final = 7977
 
@@ -48,11 +47,18 @@ class Meeting:
         self._pump = pump
         self._cached = load_peers(state)
         self._kept = list(self._cached)
+        self._kept_at = boot_time()
+        self._is_due = asyncio.Event()
         self._complaints: dict[str, str] = {}
+
+    def notice(self) -> None:
+        """See whether an attempt to join or a look at the peers is due; called whenever timers have run."""
+        now = boot_time()
+        if self._joiner.wants_seeds(now) or now - self._kept_at >= KEEP_EVERY_S:
+            self._is_due.set()
 
     async def run(self) -> None:
         """Serve the engine's wish for seeds; ends only by cancellation."""
-        kept_at = boot_time()
         while True:
             if self._joiner.wants_seeds(boot_time()):
                 found, failed = await resolve(self.seeds, DEFAULT_PORT)
@@ -61,10 +67,11 @@ class Meeting:
                     [*found, *(peer for peer in self._cached if peer not in found)], boot_time()
                 )
                 self._pump()
-            if boot_time() - kept_at >= KEEP_EVERY_S:
-                kept_at = boot_time()
+            if boot_time() - self._kept_at >= KEEP_EVERY_S:
+                self._kept_at = boot_time()
                 self.keep()
-            await asyncio.sleep(ASK_EVERY_S)
+            self._is_due.clear()
+            await self._is_due.wait()
 
     def keep(self) -> None:
         """Keep the addresses of all peers known now, if they changed; an empty fleet forgets none."""

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gpumesh.sim.engines import ENGINES
 from tests.bench.experiments import Row, measure_detection, measure_honesty, measure_rest
 from tests.bench.fleet import BenchError, running
 from tests.bench.makes import Make, makes
@@ -18,19 +19,28 @@ EXPERIMENTS = ("idle", "detection", "honesty", "bytes")
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=f"of {', '.join(EXPERIMENTS)}; default: all")
-    parser.add_argument("--hosts", type=int, default=32, metavar="N", help="processes a make, 3 to 128 (default 32)")
-    parser.add_argument("--rounds", type=int, default=5, metavar="K", help="processes ended each way (default 5)")
+    parser.add_argument(
+        "experiments", nargs="*", metavar="EXPERIMENT", help=f"of {', '.join(EXPERIMENTS)}; default: all"
+    )
+    parser.add_argument(
+        "--hosts", type=int, default=32, metavar="N", help="processes a make, 3 to 128 (default 32)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, metavar="K", help="processes ended each way (default 5)"
+    )
     parser.add_argument("--rest", type=float, default=60.0, metavar="S", help="how long to measure at rest")
     parser.add_argument("--starve", type=float, default=120.0, metavar="S", help="how long to starve")
     parser.add_argument("--settle", type=float, default=10.0, metavar="S", help="quiet time before measuring")
     parser.add_argument("--peers", default="serf,kinship", help="peers to run beside gpumesh")
-    parser.add_argument("--sizes", default="32,128,1024,4096", help="fleets simulated for bytes")
+    parser.add_argument(
+        "--sizes", default="32,128,1024", help="fleets simulated for bytes; 4096 takes long and 20 GB"
+    )
+    parser.add_argument("--engine", choices=ENGINES, default="swim", help="what the simulated fleets run")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     if unknown := set(options.experiments) - set(EXPERIMENTS):
         parser.error(f"unknown experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
-    if not 3 <= options.hosts <= 128:  # noqa: PLR2004
+    if not 3 <= options.hosts <= 128:
         parser.error("--hosts must be 3 to 128")
     if not 1 <= options.rounds <= (options.hosts - 1) // 2:
         parser.error("--rounds: at least two processes must be left")
@@ -52,7 +62,7 @@ def _measure(options: argparse.Namespace, found: list[Make], directory: Path) ->
         with running(found, number, directory, options.settle) as fleets:
             rows += measure_honesty(fleets, number // 4, options.starve)
     if "bytes" in wanted:
-        rows += measure_traffic(tuple(int(size) for size in options.sizes.split(",")))
+        rows += measure_traffic(tuple(int(size) for size in options.sizes.split(",")), options.engine)
     return rows
 
 

@@ -42,7 +42,12 @@ def measure_detection(fleets: Sequence[Fleet], rounds: int, how: str) -> list[Ro
         watch(fleets, BREATH_S)
     number = len(fleets[0].processes) + rounds
     return [
-        Row(f"{how} at {number}: first to know", "s", {name: _median(got) for name, got in firsts.items()}, firsts),
+        Row(
+            f"{how} at {number}: first to know",
+            "s",
+            {name: _median(got) for name, got in firsts.items()},
+            firsts,
+        ),
         Row(f"{how} at {number}: all know", "s", {name: _median(got) for name, got in lasts.items()}, lasts),
     ]
 
@@ -60,7 +65,7 @@ def _end_one(fleets: Sequence[Fleet], how: str) -> list[tuple[float | None, floa
     survivors = set(fleets[0].processes) - {victim}
     while time.monotonic() < began_at + LIMIT_S:
         watch(fleets, BREATH_S / 10)
-        if all(victim in fleet.failed[name] for fleet in fleets for name in survivors):
+        if all(fleet.members[victim] in fleet.failed[name] for fleet in fleets for name in survivors):
             break
     if how != "kill":
         for fleet in fleets:
@@ -69,7 +74,7 @@ def _end_one(fleets: Sequence[Fleet], how: str) -> list[tuple[float | None, floa
     for fleet, mark in zip(fleets, marks, strict=True):
         seen: dict[str, float] = {}
         for sight in fleet.sights[mark:]:
-            if sight.member == victim and sight.is_failed and sight.observer in survivors:
+            if sight.member == fleet.members[victim] and sight.is_failed and sight.observer in survivors:
                 seen.setdefault(sight.observer, sight.at - began_at)
         is_known_to_all = survivors <= seen.keys()
         results.append((min(seen.values(), default=None), max(seen.values()) if is_known_to_all else None))
@@ -95,9 +100,24 @@ def measure_rest(fleets: Sequence[Fleet], for_s: float) -> list[Row]:
     rows = [
         Row(f"{at}: CPU of a process", "%", {name: cpu(own) for name, own in pids.items()}, {}),
         Row(f"{at}: CPU of its children", "%", {name: cpu(own) for name, own in helpers.items()}, {}),
-        Row(f"{at}: RSS of a process", "MiB", {name: _median([m.rss for m in own]) for name, own in held.items()}, {}),
-        Row(f"{at}: PSS of a process", "MiB", {name: _median([m.pss for m in own]) for name, own in held.items()}, {}),
-        Row(f"{at}: PSS of its children", "MiB", {name: _median([m.pss for m in own]) for name, own in kept.items()}, {}),
+        Row(
+            f"{at}: RSS of a process",
+            "MiB",
+            {name: _median([m.rss for m in own]) for name, own in held.items()},
+            {},
+        ),
+        Row(
+            f"{at}: PSS of a process",
+            "MiB",
+            {name: _median([m.pss for m in own]) for name, own in held.items()},
+            {},
+        ),
+        Row(
+            f"{at}: PSS of its children",
+            "MiB",
+            {name: _median([m.pss for m in own]) for name, own in kept.items()},
+            {},
+        ),
     ]
     for fleet in fleets:
         fleet.poll()
@@ -110,7 +130,7 @@ def measure_honesty(fleets: Sequence[Fleet], num_starved: int, for_s: float) -> 
     Counted are failures declared of processes that were not starved: at all observers, and at healthy ones.
     """
     names = list(fleets[0].processes)
-    starved = set(names[1::len(names) // num_starved][:num_starved])
+    starved = set(names[1 :: len(names) // num_starved][:num_starved])
     marks = [len(fleet.sights) for fleet in fleets]
     until = time.monotonic() + for_s
     try:
@@ -125,7 +145,8 @@ def measure_honesty(fleets: Sequence[Fleet], num_starved: int, for_s: float) -> 
     counts: dict[str, dict[str, float | None]] = {"all": {}, "healthy": {}, "starved": {}}
     for fleet, mark in zip(fleets, marks, strict=True):
         verdicts = [sight for sight in fleet.sights[mark:] if sight.is_failed]
-        false = [sight for sight in verdicts if sight.member not in starved]
+        ill = {fleet.members[name] for name in starved}
+        false = [sight for sight in verdicts if sight.member not in ill]
         name = fleet.make.name
         counts["all"][name] = len(false)
         counts["healthy"][name] = sum(sight.observer not in starved for sight in false)

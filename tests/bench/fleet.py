@@ -1,4 +1,4 @@
-"""A fleet of real processes of one make on loopback: started, watched by their logs, hurt, and always ended."""
+"""A fleet of real processes of one make on loopback: started, watched by their logs, hurt, always ended."""
 
 import contextlib
 import os
@@ -46,6 +46,8 @@ class Fleet:
     """By observer: whom it shows failed now."""
     known: dict[str, set[str]] = field(default_factory=dict)
     """By observer: whom it shows alive now."""
+    members: dict[str, str] = field(default_factory=dict)
+    """By process: what its peers call it."""
     _logs: dict[str, BinaryIO] = field(default_factory=dict)
     _halves: dict[str, bytes] = field(default_factory=dict)
 
@@ -84,7 +86,7 @@ class Fleet:
 
     def _take(self, observer: str, line: str) -> None:
         news = self.make.read(line)
-        if news is None or news[0] == observer:
+        if news is None:
             return
         member, is_failed = news
         self.sights.append(Sight(observer, member, is_failed, time.monotonic()))
@@ -93,12 +95,15 @@ class Fleet:
 
     def is_settled(self) -> bool:
         """Whether every process shows every other one alive."""
-        names = self.processes.keys()
         for name, process in self.processes.items():
             if process.poll() is not None:
                 tail = (self.places[name].directory / "log").read_text(errors="replace")[-1500:]
                 raise BenchError(f"{self.make.name} {name} ended with code {process.returncode}:\n{tail}")
-        return all(names - {name} <= self.known[name] for name in names)
+        self.members = {name: self.make.member(self.places[name]) for name in self.processes}
+        everybody = set(self.members.values())
+        if "" in everybody:
+            return False
+        return all(everybody - {own} <= self.known[name] for name, own in self.members.items())
 
     def signal(self, name: str, number: signal.Signals) -> None:
         """Send a process a signal."""
@@ -168,9 +173,11 @@ def _free_ports(number: int) -> list[int]:
     start = random.randrange(_FIRST_PORT, _LAST_PORT - 4 * number)
     ports: list[int] = []
     for port in range(start, _LAST_PORT):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream, socket.socket(
-            socket.AF_INET, socket.SOCK_DGRAM
-        ) as datagram, contextlib.suppress(OSError):
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram,
+            contextlib.suppress(OSError),
+        ):
             stream.bind(("127.0.0.1", port))
             datagram.bind(("127.0.0.1", port))
             ports.append(port)

@@ -46,8 +46,12 @@ class Make(Protocol):
         """Write what the process needs into its directory and return its command line."""
         ...
 
+    def member(self, place: Place) -> str:
+        """Return what the logs of peers call the process at ``place``; empty while it has no name yet."""
+        ...
+
     def read(self, line: str) -> tuple[str, bool] | None:
-        """Return the member that a line of the log is about and whether it is failed now; None: no such news."""
+        """Return the member that a line of the log is about and whether it is failed; None: no such news."""
         ...
 
 
@@ -87,13 +91,17 @@ format = "json"
 """)
         return [sys.executable, "-m", "gpumesh.cli.main", "--config", str(config), "daemon"]
 
+    def member(self, place: Place) -> str:
+        identity = place.directory / "state/identity.json"
+        return str(json.loads(identity.read_text())["host_id"]) if identity.exists() else ""
+
     def read(self, line: str) -> tuple[str, bool] | None:
         if '"event": "host.' not in line:
             return None
         document = json.loads(line)
         kinds = {"host.joined": False, "host.refuted": False, "host.failed": True}
         kind = str(document["event"])
-        return (str(document["host"]), kinds[kind]) if kind in kinds else None
+        return (str(document["host_id"]), kinds[kind]) if kind in kinds else None
 
 
 class Serf:
@@ -117,6 +125,9 @@ class Serf:
             "-retry-interval=1s",
         ]
 
+    def member(self, place: Place) -> str:
+        return place.name
+
     def read(self, line: str) -> tuple[str, bool] | None:
         _, is_there, news = line.partition("serf: EventMember")
         if not is_there:
@@ -137,6 +148,9 @@ class Kinship:
 
     def command(self, place: Place, seed: Place) -> list[str]:
         return [str(self._python), str(AGENT), place.name, place.gossip, seed.gossip, self._key]
+
+    def member(self, place: Place) -> str:
+        return place.name
 
     def read(self, line: str) -> tuple[str, bool] | None:
         kinds = {"MemberJoined": False, "MemberRecovered": False, "MemberDead": True}

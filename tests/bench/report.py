@@ -29,7 +29,12 @@ def table(rows: Sequence[Row]) -> str:
         lines.append([title, *shown, *(_number(over.get(name)) for name in peers)])
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
-        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))])
+        "  ".join(
+            [
+                line[0].ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+            ]
+        )
         for line in lines
     )
 
@@ -57,4 +62,4 @@ def document(rows: Sequence[Row], **about: object) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.0f}" if value.is_integer() or value >= 1000 else f"{value:.3g}"  # noqa: PLR2004
+    return f"{value:.0f}" if value.is_integer() or value >= 1000 else f"{value:.3g}"
