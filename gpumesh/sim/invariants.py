@@ -122,8 +122,10 @@ class StatesAreTrue(Watch):
         """Look whether a healthy host is shown failed, or one that left as anything but left."""
         if event.kind != "host.state" or event.fields["to"] != HostState.FAILED:
             return
-        subject = next((other for other in world.hosts if other.host_id == event.host_id), None)
-        life = world.truth.latest(subject.number) if subject is not None else None
+        assert host.node is not None
+        # The run that this observer knows: of a newer one it may not have heard yet.
+        row = next((row for row in host.node.members() if row.host_id == event.host_id), None)
+        life = world.truth.life(event.host_id, row.epoch) if row is not None else None
         if life is None:
             return
         if event.fields["from"] == HostState.LEFT:

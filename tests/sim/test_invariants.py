@@ -134,6 +134,7 @@ def shown(world: FakeWorld, number: int, before: HostState, after: HostState) ->
 
 def test_state_shown_to_people_must_be_true(make_world: MakeWorld) -> None:
     world = make_world(3, watches=[StatesAreTrue()])
+    world.node(0).rows = [row for number in range(3) for row in world.node(number).rows]
     world.crash(world.hosts[2])
     world.node(0).events.append(shown(world, 2, HostState.READY, HostState.FAILED))
     world.say(0)
