@@ -42,6 +42,15 @@ class Judgement:
     """When time alone will change this judgement; None: only news will."""
 
 
+def is_alike(one: Judgement, other: Judgement) -> bool:
+    """Tell whether two judgements say the same of a host, until when they hold left aside."""
+    return (
+        one.reachability is other.reachability
+        and one.is_cooling == other.is_cooling
+        and one.reason == other.reason
+    )
+
+
 @dataclass(slots=True)
 class _Lease:
     epoch: int

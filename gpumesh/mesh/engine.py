@@ -12,11 +12,23 @@ from random import Random
 from typing import Final
 
 from gpumesh.config import Config
-from gpumesh.mesh.events import EventQueue, Reporter
+from gpumesh.mesh.arrivals import Arrivals
+from gpumesh.mesh.events import EventQueue, Reporter, member_kind
+from gpumesh.mesh.metrics import as_gauges, named
 from gpumesh.mesh.owner import Owner
 from gpumesh.mesh.roster import Roster
 from gpumesh.mesh.strangers import Strangers
-from gpumesh.model import Address, Admission, Event, HealthReport, HostFacts, Identity, Reachability, View
+from gpumesh.model import (
+    Address,
+    Admission,
+    Event,
+    HealthReport,
+    HostFacts,
+    Identity,
+    Reachability,
+    Scalar,
+    View,
+)
 from gpumesh.records.engine import Records
 from gpumesh.swim.engine import Swim
 from gpumesh.swim.parameters import Parameters
@@ -35,6 +47,8 @@ REJUDGE_S: Final = 0.1
 """Least time between two rounds of judging what changed, so that a flood of news costs one round."""
 PAUSE_FACTOR: Final = 1.5
 """Heartbeats without any call after which this process stood still: its own beat alone calls it once each."""
+ROWS_PER_S: Final = 10_000
+"""Rows of the member table read a second for judging at most: the wait grows with the fleet."""
 MAX_VIEW_AGE_S: Final = 1.0
 """How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
 
@@ -86,11 +100,12 @@ class Mesh:
             now=now,
         )
         self._strangers = Strangers()
+        self._arrivals = Arrivals()
         self._counters: Counter[str] = Counter()
         self._has_left = False
         self._beat_at = now
         self._called_at = now
-        self._judged_at = now - REJUDGE_S
+        self._rejudge_at = now
         self._sweep_at: float | None = now
         self._dirty: set[str] = {identity.host_id}
         self._view: View | None = None
@@ -204,12 +219,14 @@ class Mesh:
             self._beat_at,
             self._sweep_at,
             self._owner.next_deadline(self._swim.last_heard_at),
-            self._judged_at + REJUDGE_S if self._dirty else None,
+            self._arrivals.next_deadline(),
+            self._rejudge_at if self._dirty else None,
         ]
         return min((at for at in times if at is not None), default=None)
 
     def view(self, now: float) -> View:
         """Return the fleet as this host sees it; the same value until something changes or it grows old."""
+        self._wake(now)
         if self._dirty or (self._sweep_at is not None and now >= self._sweep_at):
             self._judge(now)
         view = self._view
@@ -230,15 +247,20 @@ class Mesh:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """Drops, sendings and the like since the start, by ``<part>/<what>``."""
-        parts: dict[str, Mapping[str, int]] = {
-            "swim": self._swim.counters,
-            "records": self._records.counters,
-            "owner": self._owner.counters,
-            "roster": self._roster.counters,
-            "mesh": {**self._counters, "events_dropped": self._events.num_dropped},
+        """What is counted and measured within, named as the status layer's source asks for.
+
+        ``family/label`` and ``…_total`` count from the start, ``size_…`` is a present length.
+        """
+        own = Counter(self._counters)
+        own["events_dropped"] = self._events.num_dropped
+        return {
+            **named("", self._swim.counters),
+            **named("record_", self._records.counters),
+            **named("record_", self._owner.counters),
+            **named("record_", self._roster.counters),
+            **named("", own),
+            **as_gauges(self.queue_sizes),
         }
-        return {f"{part}/{name}": count for part, counts in parts.items() for name, count in counts.items()}
 
     @property
     def queue_sizes(self) -> Mapping[str, int]:
@@ -248,6 +270,7 @@ class Mesh:
         sizes["events"] = len(self._events)
         sizes["leases"] = len(self._roster.leases)
         sizes["strangers"] = len(self._strangers)
+        sizes["arrivals"] = len(self._arrivals)
         return sizes
 
     # What happens within.
@@ -261,7 +284,7 @@ class Mesh:
         if gap_s > stall_s:
             self._roster.leases.handle_awake(now)
             self._owner.handle_awake(now)
-            self._counters["stalls"] += 1
+            self._counters["sleeps"] += 1
         self._called_at = max(now, self._called_at)
 
     def _beat(self, now: float) -> None:
@@ -292,34 +315,51 @@ class Mesh:
             has_news = True
         if has_news and not self._has_left:
             self._swim.gossip_soon(now)
-        is_due = bool(self._dirty) and now >= self._judged_at + REJUDGE_S
+        waits_until = self._arrivals.next_deadline()
+        if waits_until is not None and (has_news or now >= waits_until):
+            for arrival in self._arrivals.due(self._roster.is_named, now):
+                self._tell_member(arrival.change, arrival.at)
+        is_due = bool(self._dirty) and now >= self._rejudge_at
         if is_due or (self._sweep_at is not None and now >= self._sweep_at):
             self._judge(now)
 
     def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
-        unix = now + self.unix_offset
         if isinstance(event, MemberForgotten):
             self._roster.forget(event.host_id)
+            self._arrivals.take(event.host_id)
             self._view = None
-            return
-        name = self._roster.name(self._host_id if isinstance(event, SelfAccused) else event.host_id)
-        if isinstance(event, MemberChanged):
-            if event.before is None or event.is_new_epoch:
-                self._records.welcome(event.host_id)
-            self._roster.set_reason(event.host_id, event.reason)
-            self._dirty.add(event.host_id)
-            if event.host_id != self._host_id:
-                Reporter(self._events, event.host_id, name, unix).tell_member(event)
+        elif isinstance(event, MemberChanged):
+            self._handle_member(event, now)
         elif isinstance(event, SelfAccused):
             self._owner.handle_accused(event.held, now)
             reason = f"this host was held {event.held} and answered that it lives"
-            Reporter(self._events, self._host_id, name, unix).tell(
-                "host.refuted", reason, fields={"accuser": event.accuser, "incarnation": event.incarnation}
-            )
+            fields: dict[str, Scalar] = {"accuser": event.accuser, "incarnation": event.incarnation}
+            self._reporter(self._host_id, now).tell("host.refuted", reason, fields=fields)
         elif isinstance(event, IdentityConflict):
-            Reporter(self._events, event.host_id, name, unix).tell(
-                "host.conflict", event.reason, fields={"address": str(event.address)}
-            )
+            fields = {"address": str(event.address)}
+            self._reporter(event.host_id, now).tell("host.conflict", event.reason, fields=fields)
+
+    def _handle_member(self, change: MemberChanged, now: float) -> None:
+        if change.before is None or change.is_new_epoch:
+            self._records.welcome(change.host_id)
+        self._roster.set_reason(change.host_id, change.reason)
+        self._dirty.add(change.host_id)
+        if change.host_id == self._host_id:
+            return
+        earlier = self._arrivals.take(change.host_id)
+        if earlier is not None:
+            self._tell_member(earlier.change, earlier.at)
+        if member_kind(change) == "host.joined" and not self._roster.is_named(change.host_id):
+            crowded = self._arrivals.hold(change, now)
+            if crowded is None:
+                return
+        self._tell_member(change, now)
+
+    def _tell_member(self, change: MemberChanged, at: float) -> None:
+        self._reporter(change.host_id, at).tell_member(change)
+
+    def _reporter(self, host_id: str, at: float) -> Reporter:
+        return Reporter(self._events, host_id, self._roster.name(host_id), at + self.unix_offset)
 
     def _judge(self, now: float) -> None:
         """Judge the hosts of which there is news; all of them when a sweep is due."""
@@ -336,7 +376,7 @@ class Mesh:
         # A lease's end in the past would be an endless loop: what is due was just judged.
         self._sweep_at = min((max(at, now + REJUDGE_S) for at in times if at is not None), default=None)
         self._dirty.clear()
-        self._judged_at = now
+        self._rejudge_at = now + REJUDGE_S + len(rows) / ROWS_PER_S
         self._view = None
 
     def _rows(self) -> Sequence[MemberView]:

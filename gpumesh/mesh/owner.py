@@ -120,10 +120,10 @@ class Owner:
 
     def set_health(self, report: HealthReport, now: float) -> None:
         """Publish what the health layer concluded; coming back from unhealthy starts a cooldown."""
-        self._publish_gpus(report.gpus, now)
-        head = (report.verdict, report.driver_version, report.cuda_version, len(report.gpus))
+        num_gpus = self._publish_gpus(report.gpus, now)
+        head = (report.verdict, report.driver_version, report.cuda_version, num_gpus)
         substance = (head, _substance(report.findings))
-        self._restate(entries.HEALTH, entries.encode_health(report), substance, now)
+        self._restate(entries.HEALTH, entries.encode_health(report, num_gpus), substance, now)
         if report.baseline is not None:
             self._publish(entries.BASELINE, entries.encode_baseline(report.baseline))
         else:
@@ -142,9 +142,11 @@ class Owner:
         heard_at = self._listening_at if last_heard_at is None else max(last_heard_at, self._listening_at)
         return heard_at + self._silence_s
 
-    def _publish_gpus(self, gpus: tuple[Gpu, ...], now: float) -> None:
+    def _publish_gpus(self, gpus: tuple[Gpu, ...], now: float) -> int:
+        """Publish the cards, withdraw those no longer there; return how many stand in the record."""
         names = set()
-        for gpu in gpus:
+        self.counters["gpus_cut"] += max(0, len(gpus) - entries.MAX_GPUS)
+        for gpu in gpus[: entries.MAX_GPUS]:
             name = entries.GPU_PREFIX + gpu.uuid
             names.add(name)
             # Everything but the findings' words and numbers.
@@ -155,6 +157,7 @@ class Owner:
             self._records.withdraw(name)
             self._said.pop(name, None)
         self._gpu_names = names
+        return sum(self._records.holds(name) for name in names)
 
     def _restate(self, name: str, value: Plain, substance: object, now: float) -> None:
         """Publish at once what changed in substance, and what changed in words once a while.

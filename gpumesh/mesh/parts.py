@@ -30,12 +30,15 @@ class Parts:
         "facts",
         "lease",
         "lease_version",
+        "stamp",
     )
 
     def __init__(self, epoch: int, facts: HostFacts | None = None) -> None:
         self.epoch = epoch
         self.facts = facts
         """Of the run before until those of this run arrive: the host keeps its name meanwhile."""
+        self.stamp = 0
+        """Differs whenever anything here changed, also from that of an earlier run."""
         self.admission = Admission.OPEN
         self.admission_reason = ""
         self.lease = _UNSAID

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from gpumesh.config import LeaseConfig
 from gpumesh.lease.state import Standing, headline
-from gpumesh.lease.table import Judgement, LeaseTable, Sighting
+from gpumesh.lease.table import Judgement, LeaseTable, Sighting, is_alike
 from gpumesh.mesh.events import EventQueue, Reporter
 from gpumesh.mesh.parts import Parts
 from gpumesh.model import Gpu, HealthReport, HostState, HostView, Phase, Reachability
@@ -25,6 +26,8 @@ class _Belief:
     reason: str
     since: float
     judgement: Judgement
+    stamp: int
+    """Of the record that it was concluded from."""
     health: HealthReport | None = None
     gpus: dict[str, Gpu] | None = None
     """The cards last told about, also across a restart, so that a card lost meanwhile is news."""
@@ -41,6 +44,7 @@ class Roster:
         self._beliefs: dict[str, _Belief] = {}
         self._reasons: dict[str, str] = {}
         self._own_health: HealthReport | None = None
+        self._stamps = itertools.count(1)
         self.leases = LeaseTable(config)
         self.counters: Counter[str] = Counter()
 
@@ -57,6 +61,11 @@ class Roster:
         parts = self._parts.get(host_id)
         return parts.facts.name if parts and parts.facts else host_id[:8]
 
+    def is_named(self, host_id: str) -> bool:
+        """Tell whether the host's name is known."""
+        parts = self._parts.get(host_id)
+        return parts is not None and parts.facts is not None
+
     def handle_change(self, change: RecordChanged) -> None:
         """Read a changed entry of a host's record."""
         epoch = self._records.epoch(change.host_id)
@@ -67,6 +76,7 @@ class Roster:
         if parts is None or parts.epoch != epoch:
             parts = self._parts[change.host_id] = Parts(epoch, parts.facts if parts else None)
         parts.read(self._records, change.host_id, change.name, self.counters)
+        parts.stamp = next(self._stamps)
 
     def forget(self, host_id: str) -> None:
         """Drop a host that was reaped."""
@@ -93,18 +103,30 @@ class Roster:
     def _judge(self, row: MemberView, now: float, unix: float) -> None:
         host_id = row.host_id
         judgement = self._judge_lease(row, now)
+        belief = self._beliefs.get(host_id)
+        stamp = self._stamp(row)
+        if belief is not None and belief.stamp == stamp and is_alike(belief.judgement, judgement):
+            belief.judgement = judgement
+            return
         standing = self._standing(row, judgement)
         state, reason = headline(standing)
         reporter = Reporter(self._events, host_id, self.name(host_id), unix)
-        belief = self._beliefs.get(host_id)
         if belief is None:
-            belief = self._beliefs[host_id] = _Belief(state, reason, unix, judgement)
+            belief = self._beliefs[host_id] = _Belief(state, reason, unix, judgement, stamp)
         elif belief.state is not state:
             reporter.tell_state(belief.state, state, reason)
             belief.since = unix
-        belief.state, belief.reason, belief.judgement = state, reason, judgement
+        belief.state, belief.reason = state, reason
+        belief.judgement, belief.stamp = judgement, stamp
         if standing.health is not None and standing.health is not belief.health:
             _tell_health(belief, standing.health, reporter)
+
+    def _stamp(self, row: MemberView) -> int:
+        """Return what tells the record that counts for this run of the host from any other state of it."""
+        if row.host_id == self._self_id:
+            return next(self._stamps)
+        parts = self._parts.get(row.host_id)
+        return parts.stamp if parts is not None and parts.epoch >= row.epoch else 0
 
     def _judge_lease(self, row: MemberView, now: float) -> Judgement:
         if row.host_id == self._self_id:

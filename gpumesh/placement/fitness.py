@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gpumesh.model import Admission, Gpu, HostState, HostView, Phase, Rejection, Request, Verdict
 from gpumesh.placement.versions import is_at_least
 
-_MIB = 1 << 20
-_GIB = 1 << 30
+_MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
+
+HostRule = tuple[str, Callable[[Request, HostView], str]]
+"""The code of a rejection, and what says why a host is refused; empty when it is not."""
+GpuRule = tuple[str, Callable[[Request, Gpu], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,35 @@ class Fit:
     """Free memory left over on the GPUs used: less is a tighter fit."""
 
 
-def examine(request: Request, host: HostView) -> Fit | Rejection:
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules that a request calls for; the others could refuse nothing."""
+
+    host: tuple[HostRule, ...]
+    gpu: tuple[GpuRule, ...]
+
+
+def rules_for(request: Request) -> Rules:
+    """Return the rules that matter for this request, in the order in which a refusal is told."""
+    is_asked = {
+        _apart: bool(request.anti_affinity),
+        _label: bool(request.labels),
+        _driver: bool(request.driver),
+        _cuda: bool(request.cuda),
+        _model: bool(request.model),
+        _capability: bool(request.capability),
+        _memory: bool(request.memory_bytes),
+        _free: bool(request.memory_bytes),
+    }
+    return Rules(
+        tuple(item for item in _HOST_RULES if is_asked.get(item[1], True)),
+        tuple(item for item in _GPU_RULES if is_asked.get(item[1], True)),
+    )
+
+
+def examine(request: Request, host: HostView, rules: Rules) -> Fit | Rejection:
     """Return how the request fits the host, or the first reason why it does not."""
-    for code, rule in _HOST_RULES:
+    for code, rule in rules.host:
         reason = rule(request, host)
         if reason:
             return Rejection(host.host_id, host.name, code, reason)
@@ -35,7 +66,7 @@ def examine(request: Request, host: HostView) -> Fit | Rejection:
     if len(gpus) < request.num_gpus:
         reason = f"has {_count(len(gpus))}, {request.num_gpus} needed"
         return Rejection(host.host_id, host.name, "gpus", reason)
-    for code, gpu_rule in _GPU_RULES:
+    for code, gpu_rule in rules.gpu:
         judged = [(gpu, gpu_rule(request, gpu)) for gpu in gpus]
         kept = [gpu for gpu, why in judged if not why]
         if len(kept) < request.num_gpus:
@@ -98,7 +129,7 @@ def _cuda(request: Request, host: HostView) -> str:
 
 
 def _version(what: str, found: str | None, wanted: str) -> str:
-    if not wanted or is_at_least(found, wanted):
+    if is_at_least(found, wanted):
         return ""
     return f"{what} is {found or 'unknown'}, {wanted} or newer needed"
 
@@ -112,13 +143,13 @@ def _model(request: Request, gpu: Gpu) -> str:
 
 
 def _capability(request: Request, gpu: Gpu) -> str:
-    if not request.capability or is_at_least(gpu.capability, request.capability):
+    if is_at_least(gpu.capability, request.capability):
         return ""
     return f"has compute capability {gpu.capability or 'unknown'}, {request.capability} needed"
 
 
 def _memory(request: Request, gpu: Gpu) -> str:
-    if request.memory_bytes and (gpu.memory_bytes is None or gpu.memory_bytes < request.memory_bytes):
+    if gpu.memory_bytes is None or gpu.memory_bytes < request.memory_bytes:
         return f"has {_size(gpu.memory_bytes)}, {_size(request.memory_bytes)} needed"
     return ""
 
@@ -146,14 +177,14 @@ def _free(request: Request, gpu: Gpu) -> str:
     return ""
 
 
-_HOST_RULES: tuple[tuple[str, Callable[[Request, HostView], str]], ...] = (
+_HOST_RULES: Final[tuple[HostRule, ...]] = (
     ("state", _state),
     ("anti-affinity", _apart),
     ("label", _label),
     ("driver", _driver),
     ("cuda", _cuda),
 )
-_GPU_RULES: tuple[tuple[str, Callable[[Request, Gpu], str]], ...] = (
+_GPU_RULES: Final[tuple[GpuRule, ...]] = (
     ("model", _model),
     ("capability", _capability),
     ("memory", _memory),

@@ -12,7 +12,7 @@ from typing import Final
 
 from gpumesh.model import Candidate, Decision, Rejection, Request, View
 from gpumesh.placement import rendezvous
-from gpumesh.placement.fitness import Fit, examine
+from gpumesh.placement.fitness import Fit, examine, rules_for
 
 NUM_CHOICES: Final = 4
 """How many of the first hosts in rendezvous order compete by fit."""
@@ -27,8 +27,9 @@ def place(request: Request, view: View) -> Decision:
     """Return where the request should run, the order to try, and for every other host why not."""
     fits: dict[str, Fit] = {}
     rejections: list[Rejection] = []
+    rules = rules_for(request)
     for host in sorted(view.hosts, key=lambda item: item.host_id):
-        outcome = examine(request, host)
+        outcome = examine(request, host, rules)
         if isinstance(outcome, Fit):
             fits[host.host_id] = outcome
         else:

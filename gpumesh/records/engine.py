@@ -75,6 +75,11 @@ class Records:
         self._write(name, None, None)
         return True
 
+    def holds(self, name: str) -> bool:
+        """Tell whether the own record has this entry."""
+        held = self._own_entry(name)
+        return held is not None and held.encoded is not None
+
     def _own_entry(self, name: str) -> Entry | None:
         record = self._store.record(self._host_id)
         return record.entries.get(name) if record else None
@@ -239,7 +244,7 @@ class Records:
     def _ask(self, host_id: str, difference: Difference, now: float) -> str:
         was_useful = self._num_brought > self._num_brought_at_ask
         self._num_brought_at_ask = self._num_brought
-        self._differences.asked(host_id, is_own=difference.is_own, was_last_useful=was_useful, now=now)
+        self._differences.ask(host_id, was_last_useful=was_useful, now=now)
         self.counters["syncs/own" if difference.is_own else "syncs/fleet"] += 1
         return host_id
 

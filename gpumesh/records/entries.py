@@ -14,7 +14,6 @@ Encoders shorten what would not fit a datagram; parsers are total: anything absu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -35,7 +34,7 @@ from gpumesh.model import (
     Severity,
     Verdict,
 )
-from gpumesh.records.bounds import MAX_GOSSIP_BYTES, MAX_VALUE_BYTES
+from gpumesh.records.bounds import MAX_GOSSIP_BYTES, MAX_NUMBER, MAX_VALUE_BYTES
 from gpumesh.records.fields import Fields, clean_text
 from gpumesh.records.values import Plain
 
@@ -49,7 +48,9 @@ GPU_PREFIX: Final = "gpu/"
 _MAX_FINDINGS: Final = 16
 _MAX_BASELINE_ITEMS: Final = 16
 _MAX_LABELS: Final = 64
-_MAX_GPUS: Final = 64
+MAX_GPUS: Final = 64
+"""Of one host: what a chassis holds, and what one record has room for."""
+_MAX_INDEX: Final = 1023
 _MAX_REASON: Final = 255
 _MAX_BYTES: Final = 1 << 50
 _MAX_UNIX: Final = 1e11
@@ -124,11 +125,11 @@ def parse_host(value: Plain) -> HostFacts | None:
 def encode_gpu(gpu: Gpu) -> Plain:
     """Return the value of ``gpu/<uuid>``, its findings shortened until a datagram can carry it."""
     head = {
-        "index": gpu.index,
+        "index": _within(gpu.index, _MAX_INDEX),
         "model": clean_text(gpu.model, 96),
-        "memory": gpu.memory_bytes,
-        "free": gpu.memory_free_bytes,
-        "capability": gpu.capability,
+        "memory": _within(gpu.memory_bytes, _MAX_BYTES),
+        "free": _within(gpu.memory_free_bytes, _MAX_BYTES),
+        "capability": _cleaned(gpu.capability, 16),
         "pci": clean_text(gpu.pci_bus_id, 32),
         "busy": gpu.is_busy,
         "verdict": gpu.verdict.value,
@@ -142,7 +143,7 @@ def parse_gpu(uuid: str, value: Plain) -> Gpu | None:
     def read(fields: Fields) -> Gpu:
         return Gpu(
             uuid=uuid,
-            index=fields.optional_integer("index", high=1023),
+            index=fields.optional_integer("index", high=_MAX_INDEX),
             model=fields.text("model", 96),
             memory_bytes=fields.optional_integer("memory", high=_MAX_BYTES),
             memory_free_bytes=fields.optional_integer("free", high=_MAX_BYTES),
@@ -156,13 +157,16 @@ def parse_gpu(uuid: str, value: Plain) -> Gpu | None:
     return _total(read, value)
 
 
-def encode_health(report: HealthReport) -> Plain:
-    """Return the value of ``health``: the host's own verdict, its GPUs and baseline left aside."""
+def encode_health(report: HealthReport, num_gpus: int) -> Plain:
+    """Return the value of ``health``: the host's own verdict, its GPUs and baseline left aside.
+
+    ``num_gpus`` counts the ``gpu/`` entries that were published with it.
+    """
     head = {
         "verdict": report.verdict.value,
-        "driver": report.driver_version,
-        "cuda": report.cuda_version,
-        "gpus": len(report.gpus),
+        "driver": _cleaned(report.driver_version, 32),
+        "cuda": _cleaned(report.cuda_version, 32),
+        "gpus": num_gpus,
         "baseline": report.baseline is not None,
     }
     return _fitted(head, report.findings)
@@ -179,7 +183,7 @@ def parse_health(value: Plain) -> HostHealth | None:
             cuda_version=fields.optional_text("cuda", 32),
         )
         has_baseline = fields.optional_flag("baseline") is True
-        return HostHealth(report, fields.integer("gpus", high=_MAX_GPUS), has_baseline)
+        return HostHealth(report, fields.integer("gpus", high=MAX_GPUS), has_baseline)
 
     return _total(read, value)
 
@@ -275,7 +279,7 @@ def _encode_finding(finding: Finding, num_characters: int, num_evidence: int) ->
     evidence = {
         clean_text(key, 32): clean_text(item, num_characters) if isinstance(item, str) else item
         for key, item in list(finding.evidence.items())[:num_evidence]
-        if not isinstance(item, float) or math.isfinite(item)
+        if not isinstance(item, int | float) or abs(item) <= MAX_NUMBER
     }
     return {
         "check": clean_text(finding.check, 32),
@@ -284,8 +288,17 @@ def _encode_finding(finding: Finding, num_characters: int, num_evidence: int) ->
         "action": finding.action.value,
         "advice": clean_text(finding.advice, num_characters),
         "evidence": evidence,
-        "since": finding.since,
+        "since": finding.since if 0 <= finding.since <= _MAX_UNIX else 0,
     }
+
+
+def _within(number: int | None, high: int) -> int | None:
+    """Return a number of one's own, or None (unknown) where it is absurd."""
+    return number if number is not None and 0 <= number <= high else None
+
+
+def _cleaned(text: str | None, limit: int) -> str | None:
+    return None if text is None else clean_text(text, limit)
 
 
 def _findings(fields: Fields, subject: str) -> tuple[Finding, ...]:

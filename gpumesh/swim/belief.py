@@ -99,7 +99,10 @@ class Belief:
         if member.reachability is Reachability.LEFT or incarnation < member.incarnation:
             return
         if incarnation > member.incarnation:
+            held = member.statement()
             self.take(member, self._alive(member, incarnation), now)
+            if held.kind is Reachability.FAILED:  # whoever comes back is told that it was gone for others
+                self._post.send(Gossip(), member.address, member, has_news=False, extra=held)
         if not is_proven or not member.is_live:
             return
         member.evidence_at = member.answered_at = now

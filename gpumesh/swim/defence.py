@@ -29,6 +29,7 @@ class Defence:
         self._conflict_told_at = float("-inf")
         self._raised_at = float("-inf")
         self._started_at = context.now
+        self._failed_incarnation = -1
 
     def announce(self, now: float) -> None:
         """Queue this host's own statement for gossip."""
@@ -85,6 +86,11 @@ class Defence:
             context.awareness.add(1)
             context.counters["refutations"] += 1
             context.emit(SelfAccused(context.incarnation, statement.kind, statement.accuser))
+        elif statement.kind is Reachability.FAILED and statement.incarnation > self._failed_incarnation:
+            # An earlier suspicion was refuted already, but somebody had gone on to the verdict meanwhile.
+            context.emit(SelfAccused(context.incarnation, statement.kind, statement.accuser))
+        if statement.kind is Reachability.FAILED:
+            self._failed_incarnation = max(self._failed_incarnation, statement.incarnation)
         for told in {teller, context.table.get(statement.accuser)} - {None}:
             self._tell(told, now)
 

@@ -85,6 +85,10 @@ class Host:
     health: HealthReport | None
     seeds: list[Address]
     is_up: bool = True
+    is_asleep: bool = False
+    """Nothing of it runs, and what is sent to it is lost: a suspend."""
+    is_hung: bool = False
+    """Its timers do not run, but what arrives is answered."""
     events: list[Event] = field(default_factory=list)
 
     @property
@@ -103,6 +107,10 @@ class World:
         self.hosts: list[Host] = []
         self.cut_off: set[Address] = set()
         """Hosts to and from which nothing passes."""
+        self.split: set[Address] = set()
+        """One side of a partition: nothing passes between these and the others."""
+        self.loss = 0.0
+        self._random = Random(1)
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._num = itertools.count()
         self._ends: dict[tuple[Address, int], tuple[Address, int]] = {}
@@ -195,13 +203,18 @@ class World:
         heapq.heappush(self._queue, (at, next(self._num), task))
 
     def _look(self, host: Host) -> None:
-        if host.is_up and host.health is not None:
+        if host.is_asleep or host.is_hung:
+            self._at(self.now + 5.0, lambda: self._look(host))
+        elif host.is_up and host.health is not None:
             host.mesh.set_health(host.health, self.now)
             self._drain(host)
             self._at(self.now + 5.0, lambda: self._look(host))
 
     def _wake(self, host: Host) -> None:
         if not host.is_up:
+            return
+        if host.is_asleep or host.is_hung:
+            self._at(self.now + 0.1, lambda: self._wake(host))
             return
         if host.mesh.wants_seeds(self.now):
             host.mesh.seed(host.seeds, self.now)
@@ -212,10 +225,13 @@ class World:
         self._at(max(due_at, self.now + 0.001), lambda: self._wake(host))
 
     def _is_cut(self, source: Address, target: Address) -> bool:
+        if (source in self.split) != (target in self.split):
+            return True
         return not self.cut_off.isdisjoint((source, target))
 
     def _find(self, address: Address) -> Host | None:
-        return next((host for host in self.hosts if host.address == address and host.is_up), None)
+        found = (host for host in self.hosts if host.address == address)
+        return next((host for host in found if host.is_up and not host.is_asleep), None)
 
     def _drain(self, host: Host) -> None:
         for data, target in host.mesh.datagrams_to_send():
@@ -237,7 +253,8 @@ class World:
                 other.mesh.handle_datagram(data, host.address, self.now)
                 self._drain(other)
 
-        self._at(self.now + LATENCY_S, arrive)
+        if self._random.random() >= self.loss:
+            self._at(self.now + LATENCY_S, arrive)
 
     def _open(self, host: Host, stream_id: int, target: Address) -> None:
         def arrive() -> None:

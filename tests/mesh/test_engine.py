@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpumesh.config import Config, GossipConfig, LeaseConfig
-from gpumesh.model import Admission, HealthReport, HostState, Phase, Request, Verdict
+from gpumesh.model import Admission, HealthReport, HostFacts, HostState, Phase, Request, Verdict
 from gpumesh.placement.rule import place
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ def lost_card(host: Host) -> HealthReport:
 
     assert host.health is not None
     return without_gpu(host.health, host.health.gpus[0].uuid)
+
+
+def record_counters(host: Host) -> dict[str, int]:
+    return {name: count for name, count in host.mesh.counters.items() if name.startswith("record_")}
 
 
 def placements(world: World, host: Host) -> list[tuple[str, tuple[str, ...]]]:
@@ -238,11 +242,11 @@ def test_big_record_arrives_by_stream(world: World) -> None:
 def test_quiet_fleet_stays_quiet(world: World, fleet: list[Host]) -> None:
     world.run(30.0)
     before = [len(host.events) for host in fleet]
-    counts = [host.mesh.counters["records/applied"] for host in fleet]
+    counts = [record_counters(host) for host in fleet]
     world.run(300.0)
     assert [len(host.events) for host in fleet] == before
-    assert [host.mesh.counters["records/applied"] for host in fleet] == counts
-    assert all(host.mesh.counters.get("mesh/stalls", 0) == 0 for host in fleet)
+    assert [record_counters(host) for host in fleet] == counts, "no update, no sync, no drop"
+    assert all(host.mesh.counters.get("sleeps_total", 0) == 0 for host in fleet)
     assert all(world.all_see(host, HostState.READY) for host in fleet)
 
 
@@ -251,3 +255,87 @@ def test_hostile_datagrams_change_nothing(world: World, fleet: list[Host]) -> No
     for size in range(0, 1500, 7):
         target.mesh.handle_datagram(bytes(size % 251 for _ in range(size)), fleet[1].address, world.now)
     assert all(world.all_see(host, HostState.READY) for host in fleet)
+
+
+def test_a_third_of_lost_datagrams_fails_no_healthy_host(world: World, fleet: list[Host]) -> None:
+    world.loss = 0.3
+    world.run(120.0)
+    kinds = {event.kind for host in fleet for event in host.events}
+    assert "host.failed" not in kinds
+    world.loss = 0.0
+    world.run_until(lambda: all(world.all_see(host, HostState.READY) for host in fleet), 30.0)
+
+
+def test_host_whose_timers_hang_is_taken_out_although_it_answers(world: World, fleet: list[Host]) -> None:
+    victim = fleet[3]
+    victim.is_hung = True
+    others = fleet[:3]
+    world.run_until(lambda: all(world.state(host, victim) is HostState.SUSPECT for host in others), 40.0)
+    seen = world.seen(others[0], victim)
+    assert seen is not None
+    assert "heartbeat has stood still" in seen.reason
+    world.run_until(lambda: all(world.state(host, victim) is HostState.FAILED for host in others), 30.0)
+    victim.is_hung = False
+    world.run_until(lambda: world.state(others[0], victim) is not HostState.FAILED, 20.0)
+    assert world.state(others[0], victim) is HostState.COOLDOWN
+    world.run_until(lambda: world.all_see(victim, HostState.READY), 90.0)
+
+
+def test_sleeper_accuses_nobody_and_cools_down(world: World, fleet: list[Host]) -> None:
+    sleeper = fleet[2]
+    others = [host for host in fleet if host is not sleeper]
+    sleeper.is_asleep = True
+    world.run(3600.0)
+    assert all(world.state(host, sleeper) is HostState.FAILED for host in others)
+    num_events = len(sleeper.events)
+    sleeper.is_asleep = False
+    assert not world.view(sleeper).mass_failure, "asked before any timer ran"
+    world.run_until(lambda: all(world.state(host, sleeper) is HostState.COOLDOWN for host in fleet), 60.0)
+    told = sleeper.events[num_events:]
+    assert not any(event.kind == "host.failed" for event in told)
+    assert not any(event.fields.get("to") == "failed" for event in told)
+    assert not world.view(sleeper).mass_failure
+    world.run_until(lambda: world.all_see(sleeper, HostState.READY), 80.0)
+
+
+def test_events_carry_names_and_reasons(world: World, fleet: list[Host]) -> None:
+    joined = [event for host in fleet for event in host.events if event.kind == "host.joined"]
+    assert len(joined) == len(fleet) * (len(fleet) - 1)
+    assert {event.host for event in joined} == {f"host-{number}" for number in range(4)}
+    assert all(event.reason for host in fleet for event in host.events)
+
+
+def test_changed_labels_reach_the_fleet(world: World, fleet: list[Host]) -> None:
+    facts = HostFacts("host-1", "boot-1", labels={"room": "9"})
+    world.act(fleet[1], lambda mesh: mesh.set_facts(facts, world.now))
+    world.run_until(lambda: all(world.view(host).hosts[1].facts == facts for host in fleet), 10.0)
+
+
+def test_counters_and_sizes_have_names_for_metrics(fleet: list[Host]) -> None:
+    counters = fleet[0].mesh.counters
+    assert counters["record_applied_total"] > 0
+    assert counters["size_records_hosts"] == 4
+    assert all(name.count("/") <= 1 for name in counters)
+
+
+def test_two_halves_come_together_by_themselves_with_a_cooldown(world: World, fleet: list[Host]) -> None:
+    world.split = {fleet[0].address, fleet[1].address}
+    world.run(120.0)
+    assert world.state(fleet[0], fleet[2]) is HostState.FAILED
+    assert world.state(fleet[3], fleet[1]) is HostState.FAILED
+    world.split = set()
+    world.run_until(lambda: all(world.all_see(host, HostState.COOLDOWN) for host in fleet), 30.0)
+    world.run_until(lambda: all(world.all_see(host, HostState.READY) for host in fleet), 90.0)
+    answers = [placements(world, host) for host in fleet]
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_twenty_hosts_that_start_together_are_ready_within_fifteen_seconds(world: World) -> None:
+    hosts = [world.start(number, seeds=(0, 1)) for number in range(20)]
+    world.run_until(
+        lambda: (
+            all(seen.state is HostState.READY for host in hosts for seen in world.view(host).hosts)
+            and all(len(world.view(host).hosts) == len(hosts) for host in hosts)
+        ),
+        15.0,
+    )

@@ -68,7 +68,7 @@ def test_everything_survives_its_entry() -> None:
     assert entries.parse_host(entries.encode_host(facts)[0]) == facts
     assert entries.parse_gpu(UUID, entries.encode_gpu(gpu())) == gpu()
     report = HealthReport(Verdict.DEGRADED, (finding(),), (gpu(),), "550.54.14", "12.4")
-    head = entries.parse_health(entries.encode_health(report))
+    head = entries.parse_health(entries.encode_health(report, 1))
     assert head is not None
     assert head.num_gpus == 1
     assert (head.report.verdict, head.report.findings) == (report.verdict, report.findings)
@@ -94,7 +94,7 @@ def test_long_findings_are_shortened_until_a_datagram_carries_them_worst_first()
     assert read is not None
     assert read.findings[0].severity is Severity.CRITICAL
     assert read.findings[0].reason.startswith("fell off the bus")
-    health = entries.encode_health(HealthReport(Verdict.DEGRADED, (*many, worst)))
+    health = entries.encode_health(HealthReport(Verdict.DEGRADED, (*many, worst)), 0)
     assert update_bytes("health", health) <= MAX_GOSSIP_BYTES
 
 

@@ -27,6 +27,8 @@ from gpumesh.swim.seal import FleetSealer
 
 KEY = Keyring((FleetKey(bytes(range(32))),))
 LATENCY_S = 0.002
+LOOK_S = 0.02
+"""How often ``until`` is looked at."""
 
 
 class QuietPassenger:
@@ -178,9 +180,12 @@ class Link:
     def run(self, duration_s: float, until: Callable[[], bool] | None = None) -> float:
         """Advance virtual time; return the seconds that passed, fewer if ``until`` came true."""
         started_at, end_at = self.now, self.now + duration_s
+        look_at = self.now
         while True:
-            if until is not None and until():
-                return self.now - started_at
+            if until is not None and self.now >= look_at:
+                look_at = self.now + LOOK_S
+                if until():
+                    return self.now - started_at
             timers = [
                 (deadline, host)
                 for host in self.hosts.values()

@@ -1,0 +1,174 @@
+"""Who accuses whom, and with what right: stalls, isolation, refutation, vouching, hearsay."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpumesh.model import Address, Reachability
+from gpumesh.swim.engine import Swim
+from tests.swim.link import Host, Link, joined
+
+ALIVE, SUSPECT, FAILED = Reachability.ALIVE, Reachability.SUSPECT, Reachability.FAILED
+
+
+def failed_by(host: Host) -> list[str]:
+    return [event.host_id for _, event in host.changes() if event.after is FAILED]
+
+
+def test_refutation_raises_incarnation_and_clears_the_suspect_everywhere() -> None:
+    link = joined(5, seed=1)
+    *others, slow = link.hosts.values()
+    slow.is_stopped = True
+    link.run(20.0, until=lambda: any(host.sees(slow) is SUSPECT for host in others))
+    link.run(1.0)
+    link.resume(slow)
+    link.run(5.0)
+    assert link.is_whole()
+    assert slow.engine.incarnation >= 1
+    assert [event.held for event in slow.accusations()][:1] == [SUSPECT]
+    assert all(failed_by(host) == [] for host in others)
+
+
+def test_a_host_failed_while_it_was_stopped_returns_and_learns_what_was_held_of_it() -> None:
+    link = joined(5, seed=2)
+    *others, slow = link.hosts.values()
+    slow.is_stopped = True
+    link.run(60.0)
+    assert link.all_see(others, [slow], FAILED)
+    link.resume(slow)
+    assert link.run(10.0, until=link.is_whole) < 10.0
+    assert FAILED in {event.held for event in slow.accusations()}
+
+
+@pytest.mark.parametrize("stopped_s", [2.0, 30.0, 600.0])
+def test_akka_30335_a_process_that_was_stopped_accuses_nobody(stopped_s: float) -> None:
+    link = joined(6, seed=3)
+    stopped = list(link.hosts.values())[1]
+    stopped.is_stopped = True
+    link.run(stopped_s)
+    stopped.held.clear()  # even if its socket's buffer kept nothing
+    link.resume(stopped)
+    link.run(0.1)
+    assert stopped.engine.counters["stalls"] == 1
+    assert stopped.engine.awareness >= 1
+    link.run(60.0)
+    assert failed_by(stopped) == []
+    assert link.is_whole()
+
+
+def test_consul_916_hosts_that_run_in_short_bursts_fail_no_healthy_host() -> None:
+    link = joined(12, seed=4)
+    hosts = list(link.hosts.values())
+    starved, healthy = hosts[:4], hosts[4:]
+    for _ in range(15):
+        for host in starved:
+            host.is_stopped = True
+        link.run(8.0)
+        for host in starved:
+            link.resume(host)
+        link.run(0.05)
+    healthy_ids = {host.host_id for host in healthy}
+    assert [host_id for host in healthy for host_id in failed_by(host) if host_id in healthy_ids] == []
+    assert [host_id for host in starved for host_id in failed_by(host) if host_id in healthy_ids] == []
+
+
+def test_consul_5928_an_isolated_host_fails_nobody_and_spreads_no_suspicion() -> None:
+    link = joined(6, seed=5)
+    *others, lonely = link.hosts.values()
+    link.is_cut = lambda source, target: lonely.address in (source, target)
+    link.run(180.0)
+    assert failed_by(lonely) == []
+    assert any(lonely.sees(host) is SUSPECT for host in others)
+    assert lonely.engine.last_heard_at is not None
+    assert link.now - lonely.engine.last_heard_at > 150
+    assert lonely.engine.queue_sizes["broadcasts"] == 0
+
+
+def test_a_deaf_host_makes_nobody_else_fail_anybody() -> None:
+    link = joined(6, seed=6)
+    *others, deaf = link.hosts.values()
+    link.is_cut = lambda _source, target: target == deaf.address
+    link.run(120.0)
+    for host in others:
+        assert set(failed_by(host)) <= {deaf.host_id}
+        assert all(host.sees(other) is ALIVE for other in others if other is not host)
+
+
+def test_members_of_an_isolated_host_have_no_evidence_newer_than_the_last_word() -> None:
+    link = joined(4, seed=7)
+    *others, lonely = link.hosts.values()
+    link.is_cut = lambda source, target: lonely.address in (source, target)
+    cut_at = link.now
+    link.run(60.0)
+    ids = {host.host_id for host in others}
+    ages = [view.evidence_at for view in lonely.engine.members() if view.host_id in ids]
+    assert max(ages) <= cut_at + 0.1
+
+
+def test_alive_and_unaccused_members_count_as_evidenced_now() -> None:
+    link = joined(10, seed=8)
+    link.run(30.0)
+    first = next(iter(link.hosts.values()))
+    assert all(link.now - view.evidence_at < 2.5 for view in first.engine.members())
+
+
+def test_an_accused_member_that_answers_directly_is_acquitted() -> None:
+    """One liar accuses; everybody else can reach the accused, which must never be failed."""
+    link = joined(5, seed=9)
+    accused, liar, *_ = link.hosts.values()
+    # The liar hears nothing of the accused by any way, and nothing that others relay from it.
+    link.is_cut = lambda source, target: {source, target} == {accused.address, liar.address}
+    link.streams_work = False
+    link.run(120.0)
+    assert all(accused.host_id not in failed_by(host) for host in link.hosts.values())
+
+
+def test_connection_refused_shortens_the_way_to_a_suspicion() -> None:
+    link = joined(5, seed=10)
+    first, *_, last = link.hosts.values()
+    link.run(3.0)
+    link.kill(last)
+    first.engine.handle_unreachable(last.address, link.now)
+    link._settle(first)
+    took_s = link.run(10.0, until=lambda: first.sees(last) is SUSPECT)
+    assert took_s <= link.parameters.probe_interval_s + 0.05
+
+
+def test_connection_refused_for_a_living_member_is_no_verdict() -> None:
+    link = joined(4, seed=11)
+    first, second, *_ = link.hosts.values()
+    first.engine.handle_unreachable(second.address, link.now)
+    first.engine.handle_unreachable(Address("192.0.2.1", 1), link.now)
+    link._settle(first)
+    link.run(20.0)
+    assert link.is_whole()
+    assert [event for _, event in first.changes() if event.after is not ALIVE] == []
+
+
+def test_the_member_that_stalls_puts_off_running_suspicions_by_the_gap() -> None:
+    link = joined(4, seed=12)
+    first, *_, last = link.hosts.values()
+    link.kill(last)
+    link.run(20.0, until=lambda: first.sees(last) is SUSPECT)
+    first.is_stopped = True
+    link.run(30.0)
+    first.held.clear()
+    engine: Swim = first.engine
+    engine.handle_timer(link.now)
+    assert first.sees(last) is SUSPECT, "the suspicion's time passed while nobody could be heard"
+
+
+def test_foca_25_accused_and_accuser_do_not_chatter_without_end() -> None:
+    link: Link = joined(2, seed=13)
+    first, second = link.hosts.values()
+    link.run(10.0)
+    link.is_cut = lambda source, _target: source == second.address
+    link.run(60.0)
+    before = sum(
+        first.engine.counters[name] for name in list(first.engine.counters) if name.startswith("sent/")
+    )
+    link.run(60.0)
+    after = sum(
+        first.engine.counters[name] for name in list(first.engine.counters) if name.startswith("sent/")
+    )
+    assert after - before < 400
