@@ -51,7 +51,7 @@ from gpumesh.swim.sync import SYNC, Streams
 
 REAP: Final = ("reap", None)
 REAP_INTERVAL_S: Final = 60.0
-JUDGEMENTS: Final = frozenset({"probe", "errand", "suspicion", "stream"})
+JUDGEMENTS: Final = frozenset({"probe", "errand", "suspicion"})
 """Timers that end in a verdict about somebody else: put off when this process stood still."""
 MAX_STEPS: Final = 4_096
 """Timers handled in one call; what is left stays due."""

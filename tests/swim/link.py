@@ -212,6 +212,14 @@ class Link:
             host.sees(subject) is state for host in hosts for subject in subjects if host is not subject
         )
 
+    def recorded(self, source: Host, target: Host) -> list[bytes]:
+        """Return the datagrams that went from one host to another."""
+        return [
+            data
+            for data, sent_from, sent_to in self.wiretap
+            if (sent_from, sent_to) == (source.address, target.address)
+        ]
+
     def is_whole(self) -> bool:
         up = [host for host in self.hosts.values() if host.is_up]
         return self.all_see(up, up, Reachability.ALIVE)

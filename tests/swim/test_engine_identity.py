@@ -45,9 +45,7 @@ def test_consul_4806_a_rebuilt_host_with_a_new_address_is_taken_at_once() -> Non
 def test_a_dead_epoch_never_lives_again() -> None:
     link = joined(3, seed=3)
     first, second, last = link.hosts.values()
-    old = [
-        data for data, source, target in link.wiretap if source == last.address and target == first.address
-    ]
+    old = link.recorded(last, first)
     link.kill(last)
     link.add(2, epoch=2, address=ELSEWHERE, seeds=peers(link))
     link.run(3.0)

@@ -94,9 +94,7 @@ def test_retransmissions_grow_with_the_logarithm_of_the_fleet(count: int, limit:
     assert retransmit_limit(4, count) == limit
 
 
-@pytest.mark.parametrize(
-    ("count", "interval_s"), [(2, 30), (32, 30), (33, 60), (64, 60), (128, 90), (4096, 240)]
-)
+@pytest.mark.parametrize(("count", "interval_s"), [(2, 30), (32, 30), (33, 60), (128, 90), (4096, 240)])
 def test_syncs_grow_rarer_in_larger_fleets(count: int, interval_s: float) -> None:
     assert sync_interval(30.0, count) == interval_s
 

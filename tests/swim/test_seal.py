@@ -8,6 +8,7 @@ from gpumesh.errors import RejectedError
 from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.seal import FleetSealer
 
+NOISE_REASONS = {"malformed", "version", "unkeyed", "unknown_key", "bad_label", "bad_tag"}
 KEY, OTHER = FleetKey(b"k" * 32), FleetKey(b"o" * 32)
 
 
@@ -126,14 +127,7 @@ def test_forged_sessions_leave_nothing_behind() -> None:
 @given(st.binary(max_size=200))
 def test_noise_is_rejected(data: bytes) -> None:
     for receiver in (sealer(2, KEY), sealer(2)):
-        assert reason(receiver, data) in {
-            "malformed",
-            "version",
-            "unkeyed",
-            "unknown_key",
-            "bad_label",
-            "bad_tag",
-        }
+        assert reason(receiver, data) in NOISE_REASONS
 
 
 def test_a_session_id_of_another_size_is_refused() -> None:
