@@ -194,6 +194,7 @@ def _number(option: str, text: str) -> tuple[str, float]:
 
 def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _print_failure(result: Result) -> None:
