@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpumesh.model import Event, HostState, Reachability
+from gpumesh.model import Event, HostState, Phase, Reachability
 from gpumesh.sim.streams import MAX_ENDS
 from gpumesh.sim.truth import Ending, Life
 from gpumesh.sim.watch import Watch
@@ -140,18 +140,26 @@ class SamePlacement(Watch):
     KEYS = ("render", "train", "batch")
 
     def handle_agreement(self, world: World, rounds_s: float) -> None:
-        """Ask everybody."""
+        """Ask everybody; whoever suspects itself of being the one cut off does not answer."""
         del rounds_s
         for key in self.KEYS:
-            answers: dict[frozenset[tuple[str, HostState]], tuple[str, ...]] = {}
+            answers: dict[frozenset[tuple[str, HostState, Phase]], tuple[str, ...]] = {}
             for host in world.running:
                 assert host.node is not None
                 known = host.node.knowledge(host.now)
-                # Cooldowns are each observer's own; only whoever shows the same states must agree.
-                shown = frozenset((host_id, item.state) for host_id, item in known.items())
+                # Cooldowns are each observer's own; only whoever shows the same must agree.
+                shown = frozenset((host_id, item.state, item.phase) for host_id, item in known.items())
                 answer = host.node.ranking(key, host.now)
-                if answers.setdefault(shown, answer) != answer:
-                    world.report("same_placement", f"{key}: {answer} here, {answers[shown]} elsewhere", host)
+                if answer is not None and answers.setdefault(shown, answer) != answer:
+                    world.report(
+                        "same_placement",
+                        f"{key}: {_names(world, answer)} here, {_names(world, answers[shown])} elsewhere",
+                        host,
+                    )
+
+
+def _names(world: World, answer: tuple[str, ...]) -> str:
+    return " ".join(world.name_of(host_id) for host_id in answer) or "nowhere"
 
 
 def is_false_failure(world: World, host: SimHost, change: SwimEvent) -> bool:

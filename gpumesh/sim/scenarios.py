@@ -10,6 +10,7 @@ from gpumesh.sim.conditions import LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost
 from gpumesh.sim.lifeguard import interval, threshold
+from gpumesh.sim.storm import storm
 from gpumesh.sim.world import GPUS_A_HOST, World
 
 Settings = Mapping[str, float]
@@ -264,6 +265,19 @@ SCENARIOS: Mapping[str, Scenario] = {
             "hosts die, leave, return, move; cards are lost",
             churn,
             {"duration_s": 120.0, "every_s": 4.0, "limit_s": 60.0},
+        ),
+        Scenario(
+            "storm",
+            "everything at once: loss, cuts, stops, sleep, deaths, goodbyes",
+            storm,
+            {
+                "duration_s": 120.0,
+                "every_s": 4.0,
+                "most_s": 30.0,
+                "loss": 0.25,
+                "own_loss": 0.9,
+                "limit_s": 60.0,
+            },
         ),
         Scenario(
             "mass_restart",

@@ -24,6 +24,7 @@ MAX_VIOLATIONS = 50
 """Reported violations a run keeps; the rest is only counted."""
 NUM_SEEDS = 3
 GPUS_A_HOST = 2
+STOPPED = "stopped"
 
 
 class World:
@@ -168,12 +169,12 @@ class World:
         self._impair_for(host, duration_s)
 
     def _impair_for(self, host: SimHost, duration_s: float) -> None:
-        self.truth.impair([host.number], self.now)
+        self.truth.impair([host.number], self.now, STOPPED)
         self.agenda.after(duration_s, self._repair, host.number)
 
     def _repair(self, number: int) -> None:
         if self.hosts[number].status is Status.RUNNING:
-            self.truth.repair([number], self.now)
+            self.truth.repair([number], self.now, STOPPED)
 
     def partition(self, groups: Sequence[Iterable[SimHost]]) -> None:
         """Cut all links between the groups."""

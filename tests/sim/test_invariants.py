@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpumesh.model import Address, Event, HostState, Reachability
+from gpumesh.model import Address, Event, HostState, Phase, Reachability
 from gpumesh.sim.invariants import (
     Bounded,
     GoodbyeIsNoFailure,
@@ -152,13 +152,18 @@ def test_hosts_that_show_the_same_states_must_place_alike(make_world: MakeWorld)
     rows = [row for number in (0, 1) for row in world.node(number).rows]
     for number in (0, 1):
         world.node(number).rows = list(rows)
-        world.node(number).known = {host.host_id: Known(HostState.READY, {}) for host in world.hosts}
+        world.node(number).known = {
+            host.host_id: Known(HostState.READY, Phase.SETTLED, {}) for host in world.hosts
+        }
         world.node(number).order = ("a", "b")
     assert world.run_until_agreed(0.0) == 0.0
     assert broken(world) == []
     world.node(1).order = ("b", "a")
     world.run_until_agreed(0.0)
     assert broken(world) == ["same_placement"] * len(SamePlacement.KEYS)
+    world.node(1).order = None
+    world.run_until_agreed(0.0)
+    assert len(broken(world)) == len(SamePlacement.KEYS)
 
 
 def test_agreement_holds_the_shown_state_against_the_truth(make_world: MakeWorld) -> None:
@@ -166,7 +171,7 @@ def test_agreement_holds_the_shown_state_against_the_truth(make_world: MakeWorld
     rows = [row for number in (0, 1) for row in world.node(number).rows]
     for number in (0, 1):
         world.node(number).rows = list(rows)
-    world.node(0).known = {world.hosts[1].host_id: Known(HostState.SUSPECT, {})}
+    world.node(0).known = {world.hosts[1].host_id: Known(HostState.SUSPECT, Phase.SETTLED, {})}
     assert "h001 is alive, and is shown suspect" in why(world)
 
 
@@ -224,7 +229,7 @@ def test_agreement_holds_reachability_epoch_and_knowledge_against_the_truth(make
     world.node(0).rows[1] = replace(both[1], epoch=2)
     assert "is held for epoch 2" in why(world)
     world.node(0).rows[1] = both[1]
-    world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, {"gpus": 2})}
+    world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, Phase.SETTLED, {"gpus": 2})}
     assert "h001 says gpus = 2, and is shown with None" in why(world)
 
 
