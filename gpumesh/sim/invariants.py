@@ -173,12 +173,16 @@ def is_false_failure(world: World, host: SimHost, change: SwimEvent) -> bool:
 
 
 def _is_excused(world: World, host: SimHost, life: Life) -> bool:
-    truth = world.truth
+    truth, now = world.truth, world.now
+    heard_since = now - truth.GRACE_S
+    if truth.is_impaired(host.number, now):
+        # It may only now read what was said, and right, while it was stopped itself.
+        heard_since = min(heard_since, (truth.impaired_since(host.number) or 0.0) - truth.GRACE_S)
     return (
-        truth.is_impaired(life.number, world.now)
-        or truth.were_separated(host.number, life.number, world.now - truth.GRACE_S)
+        truth.was_impaired(life.number, heard_since)
+        or truth.were_separated(host.number, life.number, heard_since)
         # Just after a heal the other side's word, which was right there, still travels here.
-        or truth.was_partitioned(world.now - truth.GRACE_S)
+        or truth.was_partitioned(heard_since)
     )
 
 

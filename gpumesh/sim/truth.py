@@ -93,8 +93,12 @@ class Truth:
 
     def is_impaired(self, number: int, now: float) -> bool:
         """Whether a host is impaired, or was until a little ago."""
+        return self.was_impaired(number, now - self.GRACE_S)
+
+    def was_impaired(self, number: int, since: float) -> bool:
+        """Whether a host was impaired at any time from ``since`` on."""
         causes = self._impaired.get(number, {})
-        return any(until is None or now - until < self.GRACE_S for until in causes.values())
+        return any(until is None or until > since for until in causes.values())
 
     def impaired_since(self, number: int) -> float | None:
         """Return since when a host is or last was impaired, None if it never was."""

@@ -175,6 +175,17 @@ def test_agreement_holds_the_shown_state_against_the_truth(make_world: MakeWorld
     assert "h001 is alive, and is shown suspect" in why(world)
 
 
+def test_stopped_observer_may_read_old_word_of_one_that_was_impaired_meanwhile(make_world: MakeWorld) -> None:
+    world = make_world(3, watches=[NoFalseFailure()])
+    world.stall(world.hosts[1], 1.0)
+    world.stall(world.hosts[0], 60.0)
+    world.run_for(60.5)
+    world.say(0, change(world, 1, FAILED, SUSPECT))
+    assert broken(world) == []
+    world.say(0, change(world, 2, FAILED, SUSPECT))
+    assert broken(world) == ["no_false_failure"]
+
+
 def test_goodbye_must_not_be_shown_as_failure(make_world: MakeWorld) -> None:
     world = make_world(watches=[GoodbyeIsNoFailure()])
     world.leave(world.hosts[1])
