@@ -118,9 +118,12 @@ class NoFalseFailure(Watch):
 class StatesAreTrue(Watch):
     """What people are shown follows the truth, too: no lease or verdict makes a healthy host ``failed``."""
 
+    def __init__(self) -> None:
+        self._left: set[tuple[int, int, str, int]] = set()
+
     def handle_event(self, world: World, host: SimHost, event: Event) -> None:
-        """Look whether a healthy host is shown failed, or one that left as anything but left."""
-        if event.kind != "host.state" or event.fields["to"] != HostState.FAILED:
+        """Look whether a healthy host is shown failed, or one that was shown to have left."""
+        if event.kind != "host.state":
             return
         assert host.node is not None
         # The run that this observer knows: of a newer one it may not have heard yet.
@@ -128,7 +131,12 @@ class StatesAreTrue(Watch):
         life = world.truth.life(event.host_id, row.epoch) if row is not None else None
         if life is None:
             return
-        if event.fields["from"] == HostState.LEFT:
+        key = (host.number, host.identity.epoch, life.host_id, life.epoch)
+        if event.fields["to"] == HostState.LEFT:
+            self._left.add(key)
+        elif event.fields["to"] != HostState.FAILED:
+            return
+        elif key in self._left:
             world.report("states_are_true", f"{event.host} had left, and is shown failed", host)
         elif life.ended_at is None and not _is_excused(world, host, life):
             world.report("states_are_true", f"{event.host} is healthy, shown failed: {event.reason}", host)

@@ -142,6 +142,7 @@ def test_state_shown_to_people_must_be_true(make_world: MakeWorld) -> None:
     world.node(0).events.append(shown(world, 1, HostState.READY, HostState.FAILED))
     world.say(0)
     assert broken(world) == ["states_are_true"]
+    world.node(0).events.append(shown(world, 2, HostState.READY, HostState.LEFT))
     world.node(0).events.append(shown(world, 2, HostState.LEFT, HostState.FAILED))
     world.say(0)
     assert broken(world) == ["states_are_true"] * 2
