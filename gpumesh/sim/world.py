@@ -53,9 +53,8 @@ class World:
         self._build = build
         self._narrate = narrate
         self.hosts = [self._make_host(number) for number in range(num_hosts)]
-        seeds = tuple(host.address for host in self.hosts[:NUM_SEEDS])
         for host in self.hosts:
-            host.seeds = seeds
+            host.resolve_seeds = self.resolve_seeds
         # Sixteen hosts are cheap to look at each second; a larger fleet is looked at less often.
         self._look_every_s = max(1.0, num_hosts / 16)
         self.agenda.after(self._look_every_s, self._look)
@@ -87,6 +86,10 @@ class World:
         )
         host.report = report_of(host.identity.name, GPUS_A_HOST)
         return host
+
+    def resolve_seeds(self) -> Sequence[Address]:
+        """Return where the hosts that all know by name are now."""
+        return tuple(host.address for host in self.hosts[:NUM_SEEDS])
 
     # --- time ------------------------------------------------------------------------------------
 
