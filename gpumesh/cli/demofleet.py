@@ -173,7 +173,7 @@ interval = "1s"
 [http]
 listen = "127.0.0.1:{host.http_port}"
 [control]
-socket = {quoted(str(host.directory / "run/control.sock"))}
+socket = {quoted(str(host.directory / "ctl"))}
 """
 
 

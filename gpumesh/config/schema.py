@@ -233,7 +233,9 @@ class ControlConfig:
     socket: str = text(
         "socket",
         "/run/gpumesh/control.sock",
-        "Unix socket for cordon, drain, leave; its group may write to it.",
+        "Unix socket for cordon, drain, leave; its group may write to it. At most 107 bytes long.",
+        pattern=r"/.{1,106}",
+        hint="an absolute path of at most 107 bytes, the kernel's limit for Unix sockets",
     )
 
 

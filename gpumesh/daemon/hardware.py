@@ -6,7 +6,11 @@ machine whose hardware made it; on the other thirty-nine the fingerprint differs
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import re
+import socket
+import struct
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +20,7 @@ from typing import Any, Final
 _NAMESPACE: Final = uuid.UUID("6d8f2f0e-52a5-4d0b-9a0c-6770756d6573")
 _MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _MAX_MACS: Final = 32
+_SIOCGIFHWADDR: Final = 0x8927
 _SHARED_PRODUCT_UUIDS: Final = frozenset(
     {
         # Vendors that fill the field in once for all boards of a series: these tell nothing apart.
@@ -78,17 +83,21 @@ class Hardware:
         )
 
 
-def read_hardware(root: Path = Path("/"), runtime: Path | None = None) -> Hardware:
-    """Return this machine's fingerprint from sysfs under ``root``.
+def read_hardware(
+    root: Path = Path("/"), runtime: Path | None = None, interfaces: Mapping[str, str] | None = None
+) -> Hardware:
+    """Return this machine's fingerprint: the mainboard from sysfs under ``root``, and its network cards.
 
     The mainboard's UUID is readable by root alone, so the unit leaves a copy in the ``runtime`` directory.
+    ``interfaces`` (name to address) stands in for the kernel's list.
     """
     product = _read_word(root / "sys/class/dmi/id/product_uuid")
     if not product and runtime is not None:
         product = _read_word(runtime / "product_uuid")
     if product in _SHARED_PRODUCT_UUIDS:
         product = ""
-    return Hardware(product[:36], _read_macs(root / "sys/class/net"))
+    macs = _kernel_interfaces() if interfaces is None else interfaces
+    return Hardware(product[:36], _cards_of(macs, root / "sys/class/net"))
 
 
 def _read_word(path: Path) -> str:
@@ -99,20 +108,28 @@ def _read_word(path: Path) -> str:
         return ""
 
 
-def _read_macs(directory: Path) -> tuple[str, ...]:
+def _kernel_interfaces() -> dict[str, str]:
+    """Return the addresses of this network namespace's interfaces, in netdevice(7)'s way.
+
+    sysfs would do on a plain host, but in a container it may show the namespace of whoever mounted it.
+    """
+    found: dict[str, str] = {}
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                answer = fcntl.ioctl(probe, _SIOCGIFHWADDR, struct.pack("256s", name.encode()[:15]))
+                found[name] = answer[18:24].hex(":")
+    return found
+
+
+def _cards_of(interfaces: Mapping[str, str], sysfs: Path) -> tuple[str, ...]:
     """Return the addresses of network cards; of any interface but loopback where no card shows (containers).
 
     Bridges, veths and tunnels draw a new address at each boot: they count only when nothing better is there.
     """
     cards: set[str] = set()
     others: set[str] = set()
-    try:
-        interfaces = sorted(directory.iterdir())
-    except OSError:
-        return ()
-    for interface in interfaces:
-        mac = _read_word(interface / "address")
-        if not _MAC.fullmatch(mac) or mac == "00:00:00:00:00:00":
-            continue
-        (cards if (interface / "device").exists() else others).add(mac)
+    for name, mac in interfaces.items():
+        if _MAC.fullmatch(mac) and mac != "00:00:00:00:00:00":
+            (cards if (sysfs / name / "device").exists() else others).add(mac)
     return tuple(sorted(cards or others)[:_MAX_MACS])

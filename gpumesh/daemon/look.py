@@ -14,7 +14,6 @@ from gpumesh.daemon.clock import boot_time, unix_offset
 from gpumesh.daemon.hostprobe import HostProber
 from gpumesh.daemon.prober import Prober
 from gpumesh.daemon.statedir import StateDirectory
-from gpumesh.errors import StateError
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
@@ -105,13 +104,7 @@ class Look:
 
     def _load_inventory(self) -> Inventory:
         document = self._state.read(INVENTORY)
-        if document is None:
-            return Inventory()
-        try:
-            return Inventory.from_json(document)
-        except StateError as error:
-            self._state.losses[INVENTORY] = f"{error}: cards seen before are not remembered"
-            return Inventory()
+        return Inventory() if document is None else Inventory.from_json(document)
 
     def _keep_inventory(self) -> None:
         inventory = self._health.inventory

@@ -43,6 +43,8 @@ class DeviceInfo:
     temperature_max_c: int | None = None
     """The card's own GPU_MAX operating limit."""
     temperature_memory_max_c: int | None = None
+    temperature_slowdown_margin_c: int | None = None
+    """The margin (see Reading) from which the card slows down, e.g. -2: newer cards name no degrees."""
     pcie_gen_max: int | None = None
     pcie_width_max: int | None = None
     sm_clock_max_mhz: int | None = None
@@ -67,6 +69,8 @@ class Reading:
 
     temperature_c: int | None = None
     temperature_memory_c: int | None = None
+    temperature_margin_c: int | None = None
+    """Degrees left to the highest operating temperature, below 0 beyond it; nvidia-smi's T.Limit."""
     fan_percent: int | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
@@ -114,7 +118,10 @@ class DeviceState:
     info: DeviceInfo | None
     reading: Reading | None
     error: str = ""
-    """Empty when it was read; otherwise the driver's words, e.g. ``GPU is lost (NVML 15)``."""
+    """Empty when it was read; otherwise the driver's words, e.g. ``GPU is lost (NVML 15)``.
+
+    Beside a reading: a call failed, and its value alone is absent.
+    """
     error_code: int | None = None
     is_lost: bool = False
     """The driver said that it cannot reach this card (15, 28, or an unknown error on its handle)."""

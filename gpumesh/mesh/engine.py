@@ -45,10 +45,10 @@ from gpumesh.swim.seal import Sealer
 
 REJUDGE_S: Final = 0.1
 """Least time between two rounds of judging what changed, so that a flood of news costs one round."""
-PAUSE_FACTOR: Final = 1.5
-"""Heartbeats without any call after which this process stood still: its own beat alone calls it once each."""
 ROWS_PER_S: Final = 10_000
 """Rows of the member table read a second for judging at most: the wait grows with the fleet."""
+PAUSE_FACTOR: Final = 1.5
+"""Heartbeats without any call after which this process stood still: its own beat alone calls it once each."""
 MAX_VIEW_AGE_S: Final = 1.0
 """How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
 

@@ -46,6 +46,7 @@ def test_an_empty_file_gives_the_documented_defaults() -> None:
         ("[sharing]\nmode = 'schedule'", r"sharing\.hours: .*needs hours"),
         ("[jobs]\naccept = true", r"jobs\.accept: .*set it to false"),
         ("[host]\nlabels = { a = 1 }", r"host\.labels = .*must be short strings"),
+        ("[control]\nsocket = '/" + "x" * 107 + "'", r"control\.socket = .*at most 107 bytes"),
         ("host = 3", r"host: must be a section, written \[host\]"),
         ("[host", r"f\.toml: is not TOML"),
     ],

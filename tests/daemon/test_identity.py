@@ -113,27 +113,29 @@ def test_a_write_is_whole_or_not_at_all(tmp_path: Path) -> None:
     assert state.losses == {}
 
 
-def test_hardware_is_read_from_sysfs_and_virtual_interfaces_count_only_alone(tmp_path: Path) -> None:
+def test_virtual_interfaces_count_only_where_no_card_shows(tmp_path: Path) -> None:
     dmi, net = tmp_path / "sys/class/dmi/id", tmp_path / "sys/class/net"
     dmi.mkdir(parents=True)
     (dmi / "product_uuid").write_text(BOARD_A.upper() + "\n")
-    for name, mac, is_card in (("lo", "00:00:00:00:00:00", False), ("docker0", "02:42:00:00:00:01", False)):
-        (net / name).mkdir(parents=True)
-        (net / name / "address").write_text(mac + "\n")
-        assert not is_card
-    assert read_hardware(tmp_path) == Hardware(BOARD_A, ("02:42:00:00:00:01",))
+    interfaces = {"lo": "00:00:00:00:00:00", "docker0": "02:42:00:00:00:01"}
+    assert read_hardware(tmp_path, interfaces=interfaces) == Hardware(BOARD_A, ("02:42:00:00:00:01",))
     (net / "eth0/device").mkdir(parents=True)
-    (net / "eth0/address").write_text("52:54:00:00:00:01\n")
-    assert read_hardware(tmp_path) == HARDWARE
+    interfaces["eth0"] = "52:54:00:00:00:01"
+    assert read_hardware(tmp_path, interfaces=interfaces) == HARDWARE
+
+
+def test_the_kernels_own_interfaces_are_read() -> None:
+    shown = {path.read_text().strip() for path in Path("/sys/class/net").glob("*/address")}
+    assert set(read_hardware().macs) <= shown
 
 
 def test_a_product_uuid_that_vendors_repeat_tells_nothing(tmp_path: Path) -> None:
     runtime = tmp_path / "run"
     runtime.mkdir()
     (runtime / "product_uuid").write_text("03000200-0400-0500-0006-000700080009\n")
-    assert read_hardware(tmp_path, runtime) == Hardware()
+    assert read_hardware(tmp_path, runtime, {}) == Hardware()
     (runtime / "product_uuid").write_text(BOARD_B)
-    assert read_hardware(tmp_path, runtime).product_uuid == BOARD_B
+    assert read_hardware(tmp_path, runtime, {}).product_uuid == BOARD_B
 
 
 def test_an_unknown_boot_id_is_a_new_boot_each_time(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+"""The prober's process: it alone calls the driver, and may be stuck in it for as long as the driver likes.
+
+Started by :mod:`gpumesh.daemon.prober` with three descriptors: requests in, answers out, and a shared record
+in which it writes each driver call before making it. No threads, no asyncio: nothing here but the driver can
+block. It ends when its requests end, and never outlives the daemon.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from gpumesh.daemon.pci import PciBus
+from gpumesh.daemon.prober_wire import CALL_BYTES, Backend, FrameReader, backend, encode
+from gpumesh.errors import DriverError, GpumeshError
+from gpumesh.health.devices import Driver
+from gpumesh.health.nvml import NvmlDriver
+from gpumesh.health.simulated import SimulatedDriver
+
+MAX_DEVICES: Final = 64
+REOPEN_AFTER_S: Final = 60.0
+"""A lost card is seen again only by a new session of the driver: one is opened at most this often."""
+_PR_SET_PDEATHSIG: Final = 1
+_DRIVER_NOT_LOADED: Final = 9
+_CHUNK_BYTES: Final = 1 << 16
+
+
+class CallRecord:
+    """The shared record of the call that this process is in, read by the daemon when no answer comes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._map = mmap.mmap(descriptor, CALL_BYTES)
+
+    def announce(self, call: str) -> None:
+        """Write the call about to be made; a copy of 128 bytes, so that it costs next to nothing."""
+        self._map[:CALL_BYTES] = call.encode(errors="replace")[:CALL_BYTES].ljust(CALL_BYTES, b"\0")
+
+
+class Looker:
+    """Answers one request at a time from a driver, card by card."""
+
+    def __init__(self, wanted: Backend, answers: int, record: CallRecord) -> None:
+        self._answers = answers
+        self._record = record
+        root = Path(wanted.root)
+        self._driver: Driver
+        self._simulated: SimulatedDriver | None = None
+        self._bus = PciBus(root)
+        if wanted.kind == "simulated":
+            self._driver = self._simulated = SimulatedDriver(
+                wanted.profiles,
+                host=wanted.host,
+                random=random.Random(wanted.host),  # noqa: S311 - made-up readings, repeatable by host
+                faults=Path(wanted.faults) if wanted.faults else None,
+            )
+        else:
+            self._driver = NvmlDriver(root=root, announce=record.announce)
+        self._info: Any = None
+        self._opened_at = 0.0
+        self._has_gap = False
+
+    def look(self, number: int) -> bool:
+        """Answer round ``number``; False when this process must end because only a fresh one can do better.
+
+        The C library caches which directories and libraries it has seen, and NVIDIA's stays loaded in the
+        version that it had: after any refusal but "not loaded" only a new process sees what was installed.
+        """
+        addresses = self._simulated.pci_addresses() if self._simulated else self._bus.gpu_addresses()
+        self.send("pci", number, addresses)
+        try:
+            self._open()
+            self.send("driver", number, self._info)
+            num_devices = self._count()
+            self.send("count", number, num_devices)
+            has_lost = False
+            for index in range(min(num_devices, MAX_DEVICES)):
+                self._record.announce(f"gpu {index}")
+                state = self._driver.probe_device(index)
+                has_lost = has_lost or state.is_lost
+                self.send("device", number, state)
+        except DriverError as error:
+            self.close()
+            must_end = error.code != _DRIVER_NOT_LOADED
+            self.send("failed", number, str(error), error.code, must_end)
+            return not must_end
+        self._has_gap = has_lost or (addresses is not None and len(addresses) > num_devices)
+        self._record.announce("")
+        self.send("done", number)
+        return True
+
+    def send(self, kind: str, *contents: Any) -> None:
+        """Write one frame; blocks only if the daemon does not read."""
+        data = memoryview(encode(kind, *contents))
+        while data:
+            data = data[os.write(self._answers, data) :]
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        self._driver.close()
+        self._info = None
+
+    def _open(self) -> None:
+        if self._has_gap and time.monotonic() - self._opened_at > REOPEN_AFTER_S:
+            self.close()
+        if self._info is None:
+            self._record.announce("open the driver")
+            self._info = self._driver.open()
+            self._opened_at = time.monotonic()
+
+    def _count(self) -> int:
+        self._record.announce("count the cards")
+        return self._driver.count()
+
+
+def main(arguments: list[str]) -> int:
+    """Serve requests until they end.
+
+    ``arguments``: descriptors of requests, answers and call record; the daemon's process id.
+    """
+    requests, answers, record, parent = (int(item) for item in arguments)
+    _end_with_parent(parent)
+    for descriptor in (requests, answers, record):
+        # NVIDIA's library starts programs of its own; one that hangs must not hold the daemon's pipes.
+        os.set_inheritable(descriptor, False)  # noqa: FBT003
+    # The daemon decides when this process ends; a Ctrl-C on its terminal reaches both.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    reader, looker = FrameReader(), None
+    calls = CallRecord(record)
+    try:
+        while data := os.read(requests, _CHUNK_BYTES):
+            for frame in reader.feed(data):
+                if frame[0] == "configure":
+                    looker = Looker(backend(frame[1]), answers, calls)
+                    looker.send("ready")
+                elif looker is not None and not looker.look(int(frame[1])):
+                    return 0
+    except BrokenPipeError:
+        pass
+    except GpumeshError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if looker is not None:
+        looker.close()
+    return 0
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have the kernel send SIGTERM when the daemon dies, however it dies; SIGKILL could wedge a GPU."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        raise SystemExit("the daemon ended before its prober began")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""The checks, one a file; this registry is what the engine runs and what docs/health.md is made from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpumesh.health.checks import (
+    answer,
+    baseline,
+    clocks,
+    driver,
+    ecc,
+    fan,
+    inventory,
+    pace,
+    pcie,
+    recovery,
+    remap,
+    retired,
+    temperature,
+)
+from gpumesh.health.rules import Check
+
+CHECKS: Final[tuple[Check, ...]] = (
+    driver.CHECK,
+    inventory.CHECK,
+    answer.CHECK,
+    temperature.CHECK,
+    clocks.CHECK,
+    fan.CHECK,
+    ecc.CHECK,
+    remap.CHECK,
+    retired.CHECK,
+    recovery.CHECK,
+    pcie.CHECK,
+    pace.CHECK,
+    baseline.CHECK,
+)

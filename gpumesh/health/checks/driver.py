@@ -1,0 +1,166 @@
+"""Does the driver answer at all: absent, of another version than its library, hung, or failing.
+
+The daemon stays up through all of these and asks again; the finding goes when the driver comes
+(nvidia_gpu_exporter#65). A hung driver is left alone: nothing is started behind it. After an unattended
+upgrade running work is fine and only new work fails, so the host is drained, not killed
+(k8s-device-plugin#221).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom
+from gpumesh.model import Action, Severity
+
+NAME: Final = "driver"
+CODE_NO_PERMISSION: Final = 4
+CODE_NOT_LOADED: Final = 9
+CODE_NO_LIBRARY: Final = 12
+CODE_MISMATCH: Final = 18
+_SOURCE: Final = "NVML return codes"
+
+NO_GPU = Rule(
+    NAME,
+    "no-gpu",
+    "no driver, and no NVIDIA display controller on the PCI bus",
+    Severity.CRITICAL,
+    Action.INSPECT,
+    _SOURCE + "; sysfs",
+    advice="this host has no card that the board can see: check seating, power cables and the BIOS' PCIe "
+    "slots; in a virtual machine, check the passthrough",
+)
+NO_LIBRARY = Rule(
+    NAME,
+    "no-library",
+    "NVML's library is not installed (12)",
+    Severity.CRITICAL,
+    Action.CONFIGURE,
+    _SOURCE,
+    advice="install NVIDIA's driver with its library libnvidia-ml.so.1 (Debian: nvidia-driver; Ubuntu: "
+    "ubuntu-drivers install); the daemon notices by itself",
+)
+NOT_LOADED = Rule(
+    NAME,
+    "not-loaded",
+    "the kernel module is not loaded (9)",
+    Severity.CRITICAL,
+    Action.CONFIGURE,
+    _SOURCE,
+    advice="run `modprobe nvidia`; if that fails, the kernel's log says why: most often a module not built "
+    "for this kernel (dkms status) or not signed for Secure Boot. The daemon notices by itself",
+)
+NOUVEAU = Rule(
+    NAME,
+    "nouveau",
+    "no driver, and nouveau is loaded in its place",
+    Severity.CRITICAL,
+    Action.CONFIGURE,
+    _SOURCE + "; sysfs",
+    advice="nouveau holds the cards: blacklist it, rebuild the initramfs, reboot",
+)
+MISMATCH = Rule(
+    NAME,
+    "mismatch",
+    "the kernel module and the library are of different versions (18)",
+    Severity.CRITICAL,
+    Action.REBOOT,
+    "NVML return codes; k8s-device-plugin#221, shine-cluster#30",
+    advice="running work is fine, new work fails: drain the host, then reboot it or reload the nvidia "
+    "modules",
+)
+NO_PERMISSION = Rule(
+    NAME,
+    "no-permission",
+    "the driver refuses this user (4)",
+    Severity.CRITICAL,
+    Action.CONFIGURE,
+    _SOURCE,
+    advice="give the daemon's user access to /dev/nvidiactl and /dev/nvidia*; under systemd see DeviceAllow",
+)
+HUNG = Rule(
+    NAME,
+    "hung",
+    "a look did not end within gpu.deadline",
+    Severity.CRITICAL,
+    Action.REBOOT,
+    "open-gpu-kernel-modules#446 (Xid 119: each call blocks 45 s), go-nvml#152, gpud#117",
+    advice="drain the host; if the driver does not answer again by itself, reboot. The waiting probe is left "
+    "alone and no second one is started",
+)
+FAILING = Rule(
+    NAME,
+    "error",
+    "the driver, or the process that asks it, ends with any other error",
+    Severity.CRITICAL,
+    Action.INSPECT,
+    _SOURCE,
+    advice="look for NVRM in the kernel's log; if it stays, drain the host and reboot it",
+)
+EMPTY = Rule(
+    NAME,
+    "empty",
+    "the driver answers, and lists no card on a host where none was ever known",
+    Severity.CRITICAL,
+    Action.INSPECT,
+    "own judgement: nothing can be lent",
+    advice="check that the driver supports the card and that nothing else (vfio-pci) holds it",
+)
+
+
+def see(look: Look) -> Iterator[Symptom]:
+    """Say what is wrong with the driver itself, if anything; at most one symptom."""
+    probe = look.probe
+    if probe.is_hung:
+        since = datetime.fromtimestamp(look.unix - probe.hung_for_s, timezone.utc)
+        call = f", in call {probe.call}" if probe.call else ""
+        reason = f"driver not answering since {since:%Y-%m-%d %H:%M:%S} UTC{call}"
+        yield Symptom(HUNG, HOST, reason, {"call": probe.call, "hung_for_s": round(probe.hung_for_s, 1)})
+    elif probe.driver is None:
+        yield _absent(look)
+    elif probe.error:
+        reason = f"the driver answers with an error: {probe.error}"
+        yield Symptom(FAILING, HOST, reason, {"nvml_code": probe.error_code})
+    elif probe.num_devices == 0 and not look.stock.inventory.cards:
+        if look.pci_addresses == frozenset():
+            reason = f"driver {probe.driver.driver_version} is there, but no NVIDIA GPU on the PCI bus"
+            yield Symptom(NO_GPU, HOST, reason)
+        else:
+            yield Symptom(EMPTY, HOST, f"driver {probe.driver.driver_version} lists no GPU")
+
+
+def _absent(look: Look) -> Symptom:
+    code = look.probe.error_code
+    evidence = {"nvml_code": code}
+    if code in (CODE_NOT_LOADED, CODE_NO_LIBRARY) and look.pci_addresses == frozenset():
+        return Symptom(NO_GPU, HOST, "no NVIDIA GPU on the PCI bus, and no NVIDIA driver", evidence)
+    if code in (CODE_NOT_LOADED, CODE_NO_LIBRARY) and look.host.is_nouveau_loaded:
+        return Symptom(NOUVEAU, HOST, "no NVIDIA driver: nouveau is loaded instead", evidence)
+    if code == CODE_NO_LIBRARY:
+        return Symptom(
+            NO_LIBRARY, HOST, "no NVIDIA driver: libnvidia-ml.so.1 is not installed (NVML 12)", evidence
+        )
+    if code == CODE_NOT_LOADED:
+        return Symptom(NOT_LOADED, HOST, "the NVIDIA kernel module is not loaded (NVML 9)", evidence)
+    if code == CODE_MISMATCH:
+        said = look.probe.error or "the loaded kernel module and the installed library differ"
+        return Symptom(MISMATCH, HOST, f"the driver was upgraded while it ran: {said}", evidence)
+    if code == CODE_NO_PERMISSION:
+        return Symptom(NO_PERMISSION, HOST, "the NVIDIA driver refuses this user (NVML 4)", evidence)
+    said = look.probe.error or "no words were given"
+    return Symptom(FAILING, HOST, f"the driver cannot be asked: {said}", evidence)
+
+
+def _start(_config: Config) -> SeeHost:
+    return see
+
+
+CHECK = HostCheck(
+    NAME,
+    __doc__,
+    (NO_GPU, NO_LIBRARY, NOT_LOADED, NOUVEAU, MISMATCH, NO_PERMISSION, HUNG, FAILING, EMPTY),
+    _start,
+)

@@ -1,0 +1,42 @@
+"""Memory errors that ECC could not correct since the driver was loaded.
+
+The volatile count starts again at zero with a reset, so the finding goes with the cure. Corrected errors
+are how ECC works and no fault; cards without ECC (GeForce) say nothing and are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
+from gpumesh.model import Action, Severity
+
+NAME: Final = "ecc"
+
+UNCORRECTED = Rule(
+    NAME,
+    "uncorrected",
+    "any uncorrected error since the last reset (volatile count above 0)",
+    Severity.CRITICAL,
+    Action.RESET,
+    "DCGM, gpud, NVSentinel and Azure's checks agree",
+    advice="results computed since may be wrong: end the work on this card, then `nvidia-smi --gpu-reset`",
+)
+
+
+def see(card: Card) -> Iterator[Symptom]:
+    """Judge the volatile count of double-bit errors."""
+    count = card.reading.ecc_dbe_volatile
+    if count:
+        errors = "error" if count == 1 else "errors"
+        reason = f"{count} uncorrected memory {errors} since the last reset"
+        yield Symptom(UNCORRECTED, card.subject, reason, {"ecc_dbe_volatile": count})
+
+
+def _start(_config: Config) -> SeeCard:
+    return see
+
+
+CHECK = CardCheck(NAME, __doc__, (UNCORRECTED,), _start)

@@ -1,0 +1,45 @@
+"""A fan that stands still while the card is hot.
+
+Many GeForce cards stop their fans on purpose while they are cool (4080S capture: 0 % at 46 °C). Cards
+without a fan of their own (L40S, H100) say nothing and are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
+from gpumesh.model import Action, Severity
+
+NAME: Final = "fan"
+HOT_C: Final = 70
+STAND_S: Final = 60.0
+
+STOPPED = Rule(
+    NAME,
+    "stopped",
+    f"0 % at {HOT_C} °C or more, for 1 min",
+    Severity.WARNING,
+    Action.INSPECT,
+    "own judgement: cards that rest their fans start them between 50 and 60 °C",
+    advice="the fan is stuck, unplugged or set to 0 % by hand; on a water-cooled card check the pump",
+    stand_s=STAND_S,
+    clear_s=STAND_S,
+)
+
+
+def see(card: Card) -> Iterator[Symptom]:
+    """Judge a standing fan by the card's temperature."""
+    fan, temperature = card.reading.fan_percent, card.reading.temperature_c
+    if fan == 0 and temperature is not None and temperature >= HOT_C:
+        reason = f"the fan stands still at {temperature} °C"
+        yield Symptom(STOPPED, card.subject, reason, {"fan_percent": fan, "temperature_c": temperature})
+
+
+def _start(_config: Config) -> SeeCard:
+    return see
+
+
+CHECK = CardCheck(NAME, __doc__, (STOPPED,), _start)

@@ -1,0 +1,60 @@
+"""Rows of memory that the card replaced by spare ones (Ampere and later), and whether that worked.
+
+Remapped rows are a card mending itself and no fault; a remap that waits needs a reset, one that failed a
+new card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
+from gpumesh.model import Action, Severity
+
+NAME: Final = "row-remap"
+MANY_UNCORRECTABLE: Final = 512
+_SOURCE: Final = "DCGM; NVIDIA's GPU memory error management"
+
+FAILED = Rule(
+    NAME, "failed", "a remap failed: no spare row was left", Severity.CRITICAL, Action.REPLACE, _SOURCE
+)
+PENDING = Rule(
+    NAME,
+    "pending",
+    "a remap waits for a reset",
+    Severity.WARNING,
+    Action.RESET,
+    _SOURCE,
+    advice="let the work end, then `nvidia-smi --gpu-reset` puts the spare row in place",
+)
+MANY = Rule(
+    NAME,
+    "many",
+    f"{MANY_UNCORRECTABLE} or more rows remapped after uncorrectable errors",
+    Severity.WARNING,
+    Action.REPLACE,
+    "DCGM",
+    advice="the card uses up its spare rows: plan its replacement",
+)
+
+
+def see(card: Card) -> Iterator[Symptom]:
+    """Judge pending, failed and numerous remaps."""
+    reading = card.reading
+    if reading.remap_failed:
+        yield Symptom(FAILED, card.subject, "a row of memory could not be remapped: no spare is left")
+    if reading.remap_pending:
+        yield Symptom(PENDING, card.subject, "a row of memory waits for a reset to be remapped")
+    count = reading.remapped_uncorrectable
+    if count is not None and count >= MANY_UNCORRECTABLE:
+        reason = f"{count} rows of memory were remapped after uncorrectable errors"
+        yield Symptom(MANY, card.subject, reason, {"remapped_uncorrectable": count})
+
+
+def _start(_config: Config) -> SeeCard:
+    return see
+
+
+CHECK = CardCheck(NAME, __doc__, (FAILED, PENDING, MANY), _start)

@@ -1,0 +1,110 @@
+"""Temperatures against the card's own limits; fixed thresholds only where the card names none.
+
+A card knows where it slows down to save itself (2080S: 97 °C, 4080S: 96 °C) and up to where it is meant
+to run (89 and 90 °C). One number for all cards would call a healthy GeForce sick and a cooking H100 well.
+Newer cards name no degrees but the margin that is left (T.Limit), which is taken then. Memory is judged
+by the card's own limit alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
+from gpumesh.model import Action, Severity
+
+NAME: Final = "temperature"
+FALLBACK_WARM_C: Final = 80
+FALLBACK_HOT_C: Final = 85
+WARM_STAND_S: Final = 300.0
+HOT_STAND_S: Final = 60.0
+CLEAR_S: Final = 120.0
+_ADVICE: Final = "look at fans, dust, airflow and the room's temperature"
+
+HOT = Rule(
+    NAME,
+    "hot",
+    f"at or above the card's slowdown limit for 1 min (card without limits: above {FALLBACK_HOT_C} °C)",
+    Severity.CRITICAL,
+    Action.INSPECT,
+    "the card's own limit as in gpud; without one, SageMaker HyperPod's 85 °C for 1 min",
+    advice=_ADVICE,
+    stand_s=HOT_STAND_S,
+    clear_s=CLEAR_S,
+)
+WARM = Rule(
+    NAME,
+    "warm",
+    f"above the card's highest operating temperature for 5 min (card without limits: above "
+    f"{FALLBACK_WARM_C} °C)",
+    Severity.WARNING,
+    Action.INSPECT,
+    "the card's own limit as in gpud; without one, SageMaker HyperPod's 80 °C for 5 min",
+    advice=_ADVICE,
+    stand_s=WARM_STAND_S,
+    clear_s=CLEAR_S,
+)
+MEMORY_HOT = Rule(
+    NAME,
+    "memory-hot",
+    "memory above the card's highest memory temperature for 1 min",
+    Severity.WARNING,
+    Action.INSPECT,
+    "gpud, DCGM: the card's MEM_MAX",
+    advice=_ADVICE + "; on older cards, the memory's thermal pads",
+    stand_s=HOT_STAND_S,
+    clear_s=CLEAR_S,
+)
+
+
+def see(card: Card) -> Iterator[Symptom]:
+    """Compare what is read with the limits that the card names, in degrees or as a margin left."""
+    value, margin = card.reading.temperature_c, card.reading.temperature_margin_c
+    slowdown, highest = card.info.temperature_slowdown_c, card.info.temperature_max_c
+    if slowdown is None and highest is None:
+        if margin is not None:
+            yield from _by_margin(card, margin)
+        elif value is not None:
+            yield from _without_limits(card, value)
+    elif value is not None:
+        yield from _by_limits(card, value, slowdown, highest)
+    memory, memory_max = card.reading.temperature_memory_c, card.info.temperature_memory_max_c
+    if memory is not None and memory_max is not None and memory > memory_max:
+        reason = f"memory at {memory} °C, above the card's limit of {memory_max} °C"
+        yield Symptom(MEMORY_HOT, card.subject, reason, {"temperature_c": memory, "limit_c": memory_max})
+
+
+def _by_limits(card: Card, value: int, slowdown: int | None, highest: int | None) -> Iterator[Symptom]:
+    if slowdown is not None and value >= slowdown:
+        reason = f"{value} °C, and the card slows down from {slowdown} °C"
+        yield Symptom(HOT, card.subject, reason, {"temperature_c": value, "limit_c": slowdown})
+    if highest is not None and value > highest:
+        reason = f"{value} °C, above the card's highest operating temperature of {highest} °C"
+        yield Symptom(WARM, card.subject, reason, {"temperature_c": value, "limit_c": highest})
+
+
+def _by_margin(card: Card, margin: int) -> Iterator[Symptom]:
+    slowdown = card.info.temperature_slowdown_margin_c
+    evidence = {"temperature_c": card.reading.temperature_c, "margin_c": margin}
+    if slowdown is not None and margin <= slowdown:
+        reason = f"{-margin} °C above the card's highest operating temperature: it slows down"
+        yield Symptom(HOT, card.subject, reason, evidence)
+    if margin < 0:
+        reason = f"{-margin} °C above the card's highest operating temperature"
+        yield Symptom(WARM, card.subject, reason, evidence)
+
+
+def _without_limits(card: Card, value: int) -> Iterator[Symptom]:
+    for rule, limit in ((HOT, FALLBACK_HOT_C), (WARM, FALLBACK_WARM_C)):
+        if value > limit:
+            reason = f"{value} °C, above {limit} °C; the card names no limit of its own"
+            yield Symptom(rule, card.subject, reason, {"temperature_c": value, "limit_c": limit})
+
+
+def _start(_config: Config) -> SeeCard:
+    return see
+
+
+CHECK = CardCheck(NAME, __doc__, (HOT, WARM, MEMORY_HOT), _start)

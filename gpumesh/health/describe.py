@@ -1,0 +1,72 @@
+"""docs/health.md, made from the checks themselves: ``python -m gpumesh.health.describe`` prints it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from gpumesh.health.checks import CHECKS
+from gpumesh.health.rules import Check, Rule
+from gpumesh.health.verdicts import CLEAN_LOOKS
+
+_INTRO: Final = f"""\
+# Health checks
+
+<!-- Made from gpumesh/health/checks/ by `make golden-update`; edit there. -->
+
+Every look at the cards goes through the checks below. What a check sees becomes a finding once it has been
+seen for the time in the column *stands after* without a break (*at once* for hard facts), and goes once it
+has been away for the time in *goes after*, and for at least {CLEAN_LOOKS} looks in a row. A value that a
+card cannot give is not judged; a card that could not be read keeps its findings and is `unknown`, never
+`healthy`.
+
+| severity | makes its subject |
+|---|---|
+| critical | `unhealthy`: takes no work |
+| warning | `degraded`: takes work only from requests that allow it |
+| info | nothing: it is told |
+
+A finding about a card stands on the card (`gpu/<uuid>`) and leaves the others in service; one about the
+driver or the host stands on `host`.
+"""
+
+_UNITS: Final = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def describe() -> str:
+    """Return the page that documents every check: threshold, severity, hysteresis, action and source."""
+    return "\n".join([_INTRO, *(_check(check) for check in CHECKS)])
+
+
+def _check(check: Check) -> str:
+    head = (
+        "| finding | seen when | severity | stands after | goes after | action | source "
+        "|\n|---|---|---|---|---|---|---|"
+    )
+    rows = [_row(rule) for rule in check.rules]
+    advice = [f"- `{rule.code}`: {rule.advice}." for rule in check.rules if rule.advice]
+    told = ["", "What to do:", "", *advice] if advice else []
+    return "\n".join(
+        [f"## `{check.name}`", "", check.about.strip().replace("``", "`"), "", head, *rows, *told, ""]
+    )
+
+
+def _row(rule: Rule) -> str:
+    clear = _length(rule.clear_s) if rule.clear_s else f"{CLEAN_LOOKS} looks"
+    stand = _length(rule.stand_s) if rule.stand_s else "at once"
+    cells = (f"`{rule.code}`", rule.threshold, rule.severity, stand, clear, rule.action, rule.source)
+    return _joined(str(cell).replace("|", "\\|") for cell in cells)
+
+
+def _joined(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _length(seconds: float) -> str:
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size and seconds % size == 0)
+    return f"{seconds / size:g} {unit}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(describe())

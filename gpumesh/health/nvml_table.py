@@ -1,0 +1,144 @@
+"""Which NVML call gives which value of a card, and what is made of its answer.
+
+The numbers are NVML's ABI (nvml.h) and never change, so that this table needs no driver to be read. A value
+names the calls that can give it, best first: an old driver lacks the newer, a new one may drop the older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+_GPU_SENSOR: Final = 0
+_CLOCK_SM: Final = 1
+_CLOCK_MEMORY: Final = 2
+_LIMIT_SHUTDOWN: Final = 0
+_LIMIT_SLOWDOWN: Final = 1
+_LIMIT_MEMORY_MAX: Final = 2
+_LIMIT_GPU_MAX: Final = 3
+
+
+def as_is(answer: Any) -> Any:
+    """Return the answer itself."""
+    return answer
+
+
+def first(answer: Any) -> Any:
+    """Return the first of an answer's parts (utilisation and its sampling period, MIG's current mode)."""
+    return answer[0]
+
+
+def from_milli(answer: int) -> float:
+    """Return watts from milliwatts."""
+    return answer / 1000
+
+
+def as_text(answer: str | bytes) -> str:
+    """Return text; older bindings hand out bytes."""
+    return answer.decode(errors="replace") if isinstance(answer, bytes) else str(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One value and the calls that give it."""
+
+    field: str
+    functions: tuple[str, ...]
+    arguments: tuple[int, ...] = ()
+    convert: Callable[[Any], Any] = as_is
+
+
+IDENTITY: Final = (
+    Call("serial", ("nvmlDeviceGetSerial",), convert=as_text),
+    Call("minor", ("nvmlDeviceGetMinorNumber",)),
+    Call("vbios", ("nvmlDeviceGetVbiosVersion",), convert=as_text),
+    Call(
+        "capability",
+        ("nvmlDeviceGetCudaComputeCapability",),
+        convert=lambda answer: f"{answer[0]}.{answer[1]}",
+    ),
+    Call("power_limit_default_w", ("nvmlDeviceGetPowerManagementDefaultLimit",), convert=from_milli),
+    Call(
+        "power_limit_max_w",
+        ("nvmlDeviceGetPowerManagementLimitConstraints",),
+        convert=lambda answer: from_milli(answer[1]),
+    ),
+    Call("temperature_slowdown_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_SLOWDOWN,)),
+    Call("temperature_shutdown_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_SHUTDOWN,)),
+    Call("temperature_max_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_GPU_MAX,)),
+    Call("temperature_memory_max_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_MEMORY_MAX,)),
+    Call("pcie_gen_max", ("nvmlDeviceGetMaxPcieLinkGeneration",)),
+    Call("pcie_width_max", ("nvmlDeviceGetMaxPcieLinkWidth",)),
+    Call("sm_clock_max_mhz", ("nvmlDeviceGetMaxClockInfo",), (_CLOCK_SM,)),
+    Call("memory_clock_max_mhz", ("nvmlDeviceGetMaxClockInfo",), (_CLOCK_MEMORY,)),
+)
+"""Read once a card and session."""
+
+READING: Final = (
+    Call("mig_enabled", ("nvmlDeviceGetMigMode",), convert=lambda answer: bool(answer[0])),
+    Call("temperature_c", ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"), (_GPU_SENSOR,)),
+    Call("fan_percent", ("nvmlDeviceGetFanSpeed",)),
+    Call("power_w", ("nvmlDeviceGetPowerUsage",), convert=from_milli),
+    Call("power_limit_w", ("nvmlDeviceGetPowerManagementLimit",), convert=from_milli),
+    Call("utilization_encoder_percent", ("nvmlDeviceGetEncoderUtilization",), convert=first),
+    Call("utilization_decoder_percent", ("nvmlDeviceGetDecoderUtilization",), convert=first),
+    Call("sm_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_SM,)),
+    Call("memory_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_MEMORY,)),
+    Call("performance_state", ("nvmlDeviceGetPerformanceState", "nvmlDeviceGetPowerState")),
+    Call(
+        "clocks_event_reasons",
+        ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"),
+    ),
+    Call("pcie_gen", ("nvmlDeviceGetCurrPcieLinkGeneration",)),
+    Call("pcie_width", ("nvmlDeviceGetCurrPcieLinkWidth",)),
+    Call("pcie_replays", ("nvmlDeviceGetPcieReplayCounter",)),
+    Call("persistence", ("nvmlDeviceGetPersistenceMode",), convert=bool),
+    Call("compute_mode", ("nvmlDeviceGetComputeMode",)),
+)
+"""Read at each look, one value a call."""
+
+FIELDS: Final[Mapping[int, tuple[str, Callable[[int], Any]]]] = MappingProxyType(
+    {
+        3: ("ecc_sbe_volatile", int),
+        4: ("ecc_dbe_volatile", int),
+        5: ("ecc_sbe_aggregate", int),
+        6: ("ecc_dbe_aggregate", int),
+        29: ("retired_sbe", int),
+        30: ("retired_dbe", int),
+        31: ("retired_pending", bool),
+        82: ("temperature_memory_c", int),
+        83: ("energy_mj", int),
+        230: ("recovery_action", int),
+    }
+)
+"""Read at each look in one batch: NVML field → the reading's field."""
+
+FIELD_MEMBERS: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+"""Member of a field's value, by NVML's value type."""
+
+UNKNOWN_PERFORMANCE_STATE: Final = 32
+
+REQUIRED: Final = (
+    "NVMLError",
+    "nvmlInit",
+    "nvmlShutdown",
+    "nvmlDeviceGetCount",
+    "nvmlDeviceGetHandleByIndex",
+    "nvmlDeviceGetFieldValues",
+    "nvmlMemory_v2",
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+)
+"""What every nvidia-ml-py since 12.535 has; the PyPI package ``pynvml`` of old lacks some (vllm#7649)."""
+
+PROCESS_CALLS: Final = (
+    (
+        "compute",
+        ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+    ),
+    (
+        "graphics",
+        ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
+    ),
+)

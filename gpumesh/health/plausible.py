@@ -1,0 +1,105 @@
+"""Absurd values die here: what no card can mean is absent, and counted.
+
+Drivers answer with all bits set, with a sensor's power-on value or with a torn counter, and a check that
+believes it would drain a host for nothing. A value outside its bounds is left out, never clipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any, Final, TypeVar
+
+from gpumesh.health.devices import DeviceInfo, Reading
+
+_Value = TypeVar("_Value", DeviceInfo, Reading)
+
+_TEMPERATURE_C: Final = (-50, 200)
+"""dcgm-exporter drops above 200; below -50 no silicon is specified to run."""
+_PERCENT: Final = (0, 100)
+_FAN_PERCENT: Final = (0, 200)
+"""NVML says of the fan that it can pass 100 % of the product's noise limit."""
+_POWER_W: Final = (0, 5_000)
+_CLOCK_MHZ: Final = (0, 50_000)
+_COUNT: Final = (0, (1 << 63) - 1)
+_BYTES: Final = (0, 1 << 46)
+_BOUNDS: Final[dict[str, tuple[int, int]]] = {
+    "temperature_c": _TEMPERATURE_C,
+    "temperature_memory_c": _TEMPERATURE_C,
+    "temperature_slowdown_c": _TEMPERATURE_C,
+    "temperature_shutdown_c": _TEMPERATURE_C,
+    "temperature_max_c": _TEMPERATURE_C,
+    "temperature_memory_max_c": _TEMPERATURE_C,
+    "temperature_margin_c": _TEMPERATURE_C,
+    "temperature_slowdown_margin_c": _TEMPERATURE_C,
+    "fan_percent": _FAN_PERCENT,
+    "power_w": _POWER_W,
+    "power_limit_w": _POWER_W,
+    "power_limit_default_w": _POWER_W,
+    "power_limit_max_w": _POWER_W,
+    "energy_mj": _COUNT,
+    "utilization_gpu_percent": _PERCENT,
+    "utilization_memory_percent": _PERCENT,
+    "utilization_encoder_percent": _PERCENT,
+    "utilization_decoder_percent": _PERCENT,
+    "memory_total_bytes": (1, _BYTES[1]),
+    "memory_used_bytes": _BYTES,
+    "memory_free_bytes": _BYTES,
+    "memory_reserved_bytes": _BYTES,
+    "sm_clock_mhz": _CLOCK_MHZ,
+    "memory_clock_mhz": _CLOCK_MHZ,
+    "sm_clock_max_mhz": _CLOCK_MHZ,
+    "memory_clock_max_mhz": _CLOCK_MHZ,
+    "performance_state": (0, 15),
+    "clocks_event_reasons": (0, (1 << 64) - 1),
+    "pcie_gen": (1, 8),
+    "pcie_gen_max": (1, 8),
+    "pcie_width": (1, 32),
+    "pcie_width_max": (1, 32),
+    "minor": (0, 1 << 20),
+    "recovery_action": (0, 63),
+    "compute_mode": (0, 15),
+    **dict.fromkeys(
+        (
+            "pcie_replays",
+            "ecc_sbe_volatile",
+            "ecc_dbe_volatile",
+            "ecc_sbe_aggregate",
+            "ecc_dbe_aggregate",
+            "retired_sbe",
+            "retired_dbe",
+            "remapped_correctable",
+            "remapped_uncorrectable",
+        ),
+        _COUNT,
+    ),
+}
+_MEMORY: Final = ("memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
+
+
+def keep_plausible(value: _Value) -> tuple[_Value, int]:
+    """Return ``value`` without what no card can mean, and how many values were left out."""
+    absurd = [
+        item.name
+        for item in fields(value)
+        if item.name in _BOUNDS and _is_outside(getattr(value, item.name), *_BOUNDS[item.name])
+    ]
+    return _without(value, absurd)
+
+
+def keep_plausible_memory(reading: Reading, total_bytes: int | None) -> tuple[Reading, int]:
+    """Return ``reading`` without the memory values that exceed the card's memory, and how many those were."""
+    if total_bytes is None:
+        return reading, 0
+    return _without(
+        reading, [name for name in _MEMORY if _is_outside(getattr(reading, name), 0, total_bytes)]
+    )
+
+
+def _is_outside(value: float | None, low: int, high: int) -> bool:
+    return value is not None and not low <= value <= high
+
+
+def _without(value: _Value, names: Iterable[str]) -> tuple[_Value, int]:
+    absent: dict[str, Any] = dict.fromkeys(names)
+    return (replace(value, **absent) if absent else value), len(absent)

@@ -1,0 +1,141 @@
+"""What a check is made of: rules as data, symptoms seen in one look, and what the look shows.
+
+A rule stands once, here as a value, and from it come the finding's severity and action, the hysteresis, and
+the row in docs/health.md. Adding a check is one file in ``checks/`` and one line in its registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from gpumesh.config import Config
+from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
+from gpumesh.health.hostprobe import HostProbe
+from gpumesh.health.stock import Stock
+from gpumesh.model import Action, Baseline, Scalar, Severity
+
+HOST: Final = "host"
+"""The subject of findings about the host itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that a check looks for."""
+
+    check: str
+    """The check's name, as findings show it."""
+    code: str
+    """Short stable word, unique within the check."""
+    threshold: str
+    """When it is seen, for people."""
+    severity: Severity
+    action: Action
+    source: str
+    """Where the threshold comes from."""
+    advice: str = ""
+    """What to do, where the action's word is not enough."""
+    stand_s: float = 0.0
+    """Seconds for which it must be seen without a break before it is a finding; 0: a hard fact, at once."""
+    clear_s: float = 0.0
+    """Seconds for which it must be away, besides a few clean looks, before the finding goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """A rule's condition, seen in this look."""
+
+    rule: Rule
+    subject: str
+    reason: str
+    """One sentence with the numbers in it."""
+    evidence: Mapping[str, Scalar] = field(default_factory=dict)
+    item: str = ""
+    """Tells several symptoms of one rule and subject apart."""
+    advice: str = ""
+    """In place of the rule's, where it depends on what was seen."""
+    action: Action | None = None
+    """In place of the rule's, where it depends on what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One card in one look."""
+
+    info: DeviceInfo
+    """What the driver says, or what is remembered if it did not say."""
+    state: DeviceState
+    reading: Reading
+    """Empty when the card could not be read; ``is_read`` tells."""
+    is_read: bool
+    now: float
+
+    @property
+    def subject(self) -> str:
+        """The subject of findings about this card."""
+        return subject_of(self.info.uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All that one look shows."""
+
+    probe: Probe
+    host: HostProbe
+    stock: Stock
+    pci_addresses: frozenset[str] | None
+    """NVIDIA display controllers on the PCI bus; None: the bus could not be read."""
+    baseline: Baseline
+    config: Config
+    now: float
+    unix: float
+
+
+class Scope(Enum):
+    """What a check is shown."""
+
+    HOST = "host"
+    """The whole look, once."""
+    CARD = "card"
+    """Each card that the driver reaches, readable or not."""
+    READING = "reading"
+    """Each card that was read."""
+
+
+SeeHost = Callable[[Look], Iterable[Symptom] | None]
+"""Symptoms of this look; None: it cannot tell this time, and what it said before is held."""
+SeeCard = Callable[[Card], Iterable[Symptom]]
+"""Symptoms of one card. A value that the card does not give is no symptom."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCheck:
+    """A check of the whole look."""
+
+    name: str
+    about: str
+    """Its documentation: what, why and what it leaves alone."""
+    rules: tuple[Rule, ...]
+    start: Callable[[Config], SeeHost]
+    """Returns a fresh check; one that remembers keeps its state in what it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardCheck:
+    """A check of each card by itself."""
+
+    name: str
+    about: str
+    rules: tuple[Rule, ...]
+    start: Callable[[Config], SeeCard]
+    scope: Scope = Scope.READING
+
+
+Check = HostCheck | CardCheck
+
+
+def subject_of(uuid: str) -> str:
+    """Return the subject of findings about the card with this UUID."""
+    return f"gpu/{uuid}"

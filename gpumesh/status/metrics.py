@@ -1,0 +1,131 @@
+"""``/metrics``: the cards under dcgm-exporter's names, the mesh under ``gpumesh_*``, and the process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
+
+import gpumesh
+from gpumesh.health.devices import Probe
+from gpumesh.model import Finding, HostState, HostView, View
+from gpumesh.status.dcgm import dcgm_families
+from gpumesh.status.exposition import Family, render
+from gpumesh.status.source import StatusSource
+
+MAX_HOST_SERIES: Final = 512
+"""Each host exports all it sees, so a fleet costs the square; beyond this, ready hosts are left out."""
+_LABEL_OF: Final = {"drops": "reason"}
+_HELP: Final = {
+    "beat": "This host's heartbeat number.",
+    "drops": "Inputs from the network that were refused, by reason.",
+    "sent": "Messages sent, by kind.",
+    "received": "Messages received, by kind.",
+    "datagrams_sent_total": "Datagrams sent.",
+    "datagrams_received_total": "Datagrams received.",
+}
+_NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class Metrics:
+    """Renders the exposition; owns a registry of its own for what prometheus-client knows of the process."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+
+    def exposition(self, source: StatusSource) -> bytes:
+        """Return ``/metrics`` as of now, in the text format."""
+        families = mesh_exposition(source.view(), source.readings(), source.counters())
+        return families.encode(errors="replace") + generate_latest(self._registry)
+
+
+def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, float]) -> str:
+    """Return everything but the process's own metrics; the same values give the same text."""
+    me = view.me
+    return render(
+        [
+            *dcgm_families(probe, me.health, me.name),
+            _build_info(),
+            *_host_families(view),
+            *_gpu_families(me),
+            *_probe_families(probe),
+            *_counter_families(counters),
+        ]
+    )
+
+
+def _build_info() -> Family:
+    family = Family("gpumesh_build_info", "gauge", "The version that runs, in a label.")
+    family.add(1, (("version", gpumesh.__version__),))
+    return family
+
+
+def _host_families(view: View) -> Iterable[Family]:
+    state = Family("gpumesh_host_state", "gauge", "1 for the state that this host sees each host in.")
+    for host in _bounded(view.hosts):
+        state.add(1, (("host", host.name), ("host_id", host.host_id), ("state", str(host.state))))
+    fleet = Family("gpumesh_fleet_hosts", "gauge", "Hosts in each state, as this host sees them.")
+    for word in HostState:
+        fleet.add(sum(host.state is word for host in view.hosts), (("state", str(word)),))
+    ready = Family("gpumesh_ready", "gauge", "1 if this host sees itself ready for new work, else 0.")
+    ready.add(view.me.state is HostState.READY)
+    braked = Family(
+        "gpumesh_mass_failure", "gauge", "1 while so many hosts fail that this host doubts itself."
+    )
+    braked.add(view.mass_failure)
+    return state, fleet, ready, braked
+
+
+def _bounded(hosts: tuple[HostView, ...]) -> list[HostView]:
+    if len(hosts) <= MAX_HOST_SERIES:
+        return list(hosts)
+    telling = [host for host in hosts if host.is_self or host.state is not HostState.READY]
+    telling.sort(key=lambda host: not host.is_self)
+    return telling[:MAX_HOST_SERIES]
+
+
+def _gpu_families(me: HostView) -> Iterable[Family]:
+    verdict = Family("gpumesh_gpu_verdict", "gauge", "1 for the verdict on each of this host's GPUs.")
+    finding = Family("gpumesh_finding", "gauge", "1 for each finding that stands on this host.")
+    if me.health is None:
+        return ()
+    for gpu in me.health.gpus:
+        verdict.add(1, (("UUID", gpu.uuid), ("verdict", str(gpu.verdict))))
+    standing = [*me.health.findings, *(item for gpu in me.health.gpus for item in gpu.findings)]
+    for labels in dict.fromkeys(_finding_labels(item) for item in standing):
+        finding.add(1, labels)
+    return verdict, finding
+
+
+def _finding_labels(finding: Finding) -> tuple[tuple[str, str], ...]:
+    return (("check", finding.check), ("subject", finding.subject), ("severity", str(finding.severity)))
+
+
+def _probe_families(probe: Probe | None) -> Iterable[Family]:
+    duration = Family("gpumesh_probe_duration_seconds", "gauge", "How long the last look at the cards took.")
+    hung = Family("gpumesh_probe_hung", "gauge", "1 while the driver does not answer, else 0.")
+    errors = Family("gpumesh_probe_failed_devices", "gauge", "Cards that could not be read in the last look.")
+    if probe is None:
+        return ()
+    hung.add(probe.is_hung)
+    if not probe.is_hung:
+        duration.add(probe.duration_s)
+        errors.add(sum(bool(device.error) or device.is_lost for device in probe.devices))
+    return duration, hung, errors
+
+
+def _counter_families(counters: Mapping[str, float]) -> Iterable[Family]:
+    families: dict[str, Family] = {}
+    for key in sorted(counters):
+        name, _, label = key.partition("/")
+        is_counter = bool(label) or name.endswith("_total")
+        metric = "gpumesh_" + _NOT_IN_A_NAME.sub("_", name) + ("_total" if label else "")
+        if metric not in families:
+            text = _HELP.get(name, f"The daemon's own {name.replace('_', ' ')}.")
+            families[metric] = Family(metric, "counter" if is_counter else "gauge", text)
+        families[metric].add(counters[key], ((_LABEL_OF.get(name, "kind"), label),) if label else ())
+    return families.values()

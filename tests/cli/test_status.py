@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gpumesh.cli.status import draw_status, overall_verdict
+from gpumesh.cli.terminal import Terminal
+from gpumesh.health.devices import Probe
+from gpumesh.model import HealthReport, Verdict
+from gpumesh.status.documents import status_document
+from tests.cli.conftest import Call
+from tests.samples.fleet import NO_DRIVER, NOW, SELF_ID, SampleSource, sample_probe, sample_view
+
+Golden = Callable[[str, str], None]
+
+
+def drawn(document: dict[str, object], width: int | None = None) -> str:
+    out = io.StringIO()
+    draw_status(Terminal(out, out, width, False), document, NOW)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [None, 80])
+def test_this_host_as_it_was(golden: Golden, width: int | None) -> None:
+    document = status_document(sample_view(), sample_probe()) | {"uptime_s": 7200.0}
+    golden(f"status{'' if width is None else f'-{width}'}.txt", drawn(document, width))
+
+
+def test_another_host_as_it_was(api: str, call: Call, golden: Golden) -> None:
+    golden("status-degraded.txt", call("status", "pc02", "--api", api).out)
+
+
+def test_without_a_driver_it_says_so_and_what_to_do(golden: Golden) -> None:
+    view = sample_view()
+    me = replace(view.hosts[0], health=HealthReport(Verdict.UNHEALTHY, (NO_DRIVER,)))
+    probe = Probe(None, error="the library libnvidia-ml.so.1 is not installed (NVML 12)", error_code=12)
+    text = drawn(status_document(replace(view, hosts=(me, *view.hosts[1:])), probe))
+    assert "driver    none answers: the library libnvidia-ml.so.1 is not installed" in text
+    assert "→ install the driver" in text
+    golden("status-no-driver.txt", text)
+
+
+def test_an_unmet_baseline_is_told_even_without_a_finding() -> None:
+    document = status_document(sample_view(), sample_probe())
+    document["baseline"]["items"][0].update(met=False, found="525.60.11", advice="upgrade to 550.54.14")
+    text = drawn(document)
+    assert "baseline: driver is 525.60.11, expected 535.154.05 or 550.54.14 and later" in text
+    assert "→ upgrade to 550.54.14" in text
+
+
+def test_status_of_this_host_comes_with_readings(api: str, call: Call) -> None:
+    document = json.loads(call("status", "--json", "--api", api).out)
+    assert document["host_id"] == SELF_ID
+    assert document["gpus"][0]["reading"]["power_w"] == 12.5
+
+
+def test_an_unknown_host_is_a_usage_error(api: str, call: Call) -> None:
+    outcome = call("status", "pc1", "--api", api)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "did you mean pc01?" in outcome.err
+
+
+def test_check_is_one_line_and_an_exit_code(api: str, call: Call, source: SampleSource) -> None:
+    assert call("check", "--api", api) == call("check", "--api", api)
+    assert call("check", "--api", api).out == "pc01: healthy, 2 GPUs\n"
+    view = source.shown
+    me = replace(view.hosts[0], health=view.hosts[1].health)
+    source.shown = replace(view, hosts=(me, *view.hosts[1:]))
+    outcome = call("check", "--api", api)
+    assert outcome.code == 1
+    assert outcome.out.startswith("pc01: unhealthy, 1 of 2 cards is gone")
+    assert outcome.out.count("\n") == 1
+    assert json.loads(call("check", "--json", "--api", api).out)["verdict"] == "unhealthy"
+
+
+def test_unknown_is_never_healthy() -> None:
+    assert overall_verdict({"verdict": "healthy", "gpus": [{"verdict": "unknown"}]}) == "unknown"
+    assert overall_verdict({"verdict": "odd", "gpus": []}) == "unknown"
+
+
+def test_a_host_not_looked_at_yet_does_not_pass_the_check(api: str, call: Call, source: SampleSource) -> None:
+    view = source.shown
+    source.shown = replace(view, hosts=(replace(view.hosts[0], health=None), *view.hosts[1:]))
+    assert call("check", "--api", api).code == 1

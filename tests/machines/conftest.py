@@ -1,0 +1,26 @@
+"""The package under test, built once, and the question whether this host can boot machines."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.machines.fleet import build_package, missing_requirements
+
+
+@pytest.fixture(scope="session", autouse=True)
+def requirements() -> None:
+    """Skip where machines cannot be booted, saying why; in CI that is a failure, since nothing was proved."""
+    missing = missing_requirements()
+    if not missing:
+        return
+    reason = f"cannot boot machines: {'; '.join(missing)} (apt packages: .ci/apt-packages)"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def deb(requirements: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The .deb of the working tree."""
+    return build_package(tmp_path_factory.mktemp("deb"))

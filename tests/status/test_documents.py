@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from gpumesh.health.devices import DriverInfo, Probe, Reading
+from gpumesh.model import Finding, HealthReport, HostState, Severity, Verdict
+from gpumesh.status import documents
+from tests.samples.fleet import NOW, host, sample_probe, sample_view
+
+
+def test_instants_are_iso_8601_in_utc() -> None:
+    assert documents.instant(NOW) == "2027-01-15T08:00:00.000Z"
+
+
+@pytest.mark.parametrize("unix", [0.0, -1.0, math.nan, math.inf, 1e300])
+def test_an_instant_that_is_none_is_null(unix: float) -> None:
+    assert documents.instant(unix) is None
+
+
+def test_numbers_that_json_cannot_hold_become_null() -> None:
+    finding = Finding(
+        "clock", "host", Severity.WARNING, "odd", evidence={"offset_s": math.nan, "limit_s": 1.0}
+    )
+    document = documents.finding_document(finding)
+    assert document["evidence"] == {"offset_s": None, "limit_s": 1.0}
+    json.loads(documents.encode(document), parse_constant=pytest.fail)
+
+
+def test_text_that_is_not_unicode_does_not_break_the_answer() -> None:
+    assert json.loads(documents.encode({"name": "a\udcff"})) == {"name": "a?"}
+
+
+def test_a_host_without_record_is_unknown_and_has_no_gpus() -> None:
+    document = documents.host_document(
+        host(9, HostState.JOINING, facts=None, health=None, evidence_age_s=None)
+    )
+    assert document["verdict"] == "unknown"
+    assert document["gpus"] == []
+    assert document["name"] == "99999999"
+    assert document["evidence_age_s"] is None
+    assert document["boot_id"] is None
+
+
+def test_what_a_card_cannot_say_is_absent_from_its_reading() -> None:
+    document = documents.reading_document(Reading(temperature_c=0, power_w=math.nan, processes=()))
+    assert document == {"temperature_c": 0, "processes": []}
+
+
+def test_status_joins_readings_to_cards_by_uuid() -> None:
+    document = documents.status_document(sample_view(), sample_probe())
+    assert [gpu["reading"]["temperature_c"] for gpu in document["gpus"]] == [46, 47]
+    assert document["num_peers"] == 4
+    assert document["peer_states"] == {"failed": 1, "unhealthy": 1, "cordoned": 1, "degraded": 1}
+
+
+def test_a_lost_card_has_no_reading_and_is_told_of() -> None:
+    probe = sample_probe()
+    lost = replace(probe.devices[1], reading=None, error="GPU is lost (NVML 15)", error_code=15, is_lost=True)
+    document = documents.status_document(sample_view(), replace(probe, devices=(probe.devices[0], lost)))
+    assert document["gpus"][0]["reading"] is not None
+    assert document["gpus"][1]["reading"] is None
+    assert document["probe"]["failed_devices"] == [
+        {"index": 1, "error": "GPU is lost (NVML 15)", "error_code": 15, "lost": True}
+    ]
+
+
+def test_a_hung_driver_names_the_call() -> None:
+    driver = DriverInfo(None, None, None)
+    document = documents.probe_document(Probe(driver, is_hung=True, call="nvmlInit_v2", hung_for_s=12.0))
+    assert document is not None
+    assert (document["hung"], document["hung_call"], document["hung_for_s"]) == (True, "nvmlInit_v2", 12.0)
+
+
+def test_before_the_first_probe_there_is_none() -> None:
+    view = sample_view()
+    me = replace(view.hosts[0], health=HealthReport(Verdict.UNKNOWN))
+    document = documents.status_document(replace(view, hosts=(me, *view.hosts[1:])), None)
+    assert document["probe"] is None
+    assert document["verdict"] == "unknown"
+
+
+def test_states_are_counted_worst_first() -> None:
+    assert list(documents.state_counts(sample_view().hosts)) == [
+        "failed",
+        "unhealthy",
+        "cordoned",
+        "degraded",
+        "ready",
+    ]

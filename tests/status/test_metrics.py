@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpumesh.health.devices import Probe, Reading
+from gpumesh.model import HostState
+from gpumesh.status.metrics import MAX_HOST_SERIES, Metrics, mesh_exposition
+from tests.samples.fleet import SampleSource, host, sample_probe, sample_view
+from tests.status.conftest import Face
+
+COUNTERS = {"beat": 42.0, "drops/replay": 3.0, "drops/unknown_key": 1.0, "sent/ping": 10.0, "members": 5.0}
+
+
+def series(text: str, name: str) -> list[tuple[dict[str, str], float]]:
+    return [
+        (sample.labels, sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name
+    ]
+
+
+def test_the_exposition_is_as_it_was(golden: Callable[[str, str], None]) -> None:
+    golden("metrics.txt", mesh_exposition(sample_view(), sample_probe(), COUNTERS))
+
+
+def test_a_gpu_carries_dcgm_exporters_labels_in_its_order() -> None:
+    line = next(
+        line
+        for line in mesh_exposition(sample_view(), sample_probe(), {}).splitlines()
+        if line.startswith("DCGM_FI_DEV_GPU_TEMP{")
+    )
+    names = [part.partition("=")[0] for part in line[line.index("{") + 1 : line.index("}")].split(",")]
+    assert names == ["gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION"]
+
+
+def test_counters_of_dcgm_exporter_keep_their_names() -> None:
+    text = mesh_exposition(sample_view(), sample_probe(), {})
+    assert "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n" in text
+    assert "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total" not in text
+
+
+def test_what_the_card_cannot_say_has_no_series() -> None:
+    probe = sample_probe()
+    bare = replace(probe.devices[0], reading=Reading(temperature_c=40, temperature_memory_c=255))
+    text = mesh_exposition(sample_view(), replace(probe, devices=(bare,)), {})
+    assert len(series(text, "DCGM_FI_DEV_GPU_TEMP")) == 1
+    assert "DCGM_FI_DEV_POWER_USAGE" not in text
+    assert "DCGM_FI_DEV_MEMORY_TEMP" not in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"is_lost": True}, {"reading": None, "error": "Unknown Error (NVML 999)"}, {"info": None}],
+)
+def test_a_lost_or_failing_card_has_no_series_and_the_other_keeps_its_own(change: dict[str, object]) -> None:
+    probe = sample_probe()
+    failing = replace(probe.devices[0], **change)  # type: ignore[arg-type]
+    text = mesh_exposition(sample_view(), replace(probe, devices=(failing, probe.devices[1])), {})
+    assert [labels["gpu"] for labels, _ in series(text, "DCGM_FI_DEV_SM_CLOCK")] == ["1"]
+
+
+def test_one_call_that_fails_costs_the_card_that_series_alone() -> None:
+    probe = sample_probe()
+    partial = replace(probe.devices[0], error="power: Unknown Error (NVML 999)")
+    text = mesh_exposition(sample_view(), replace(probe, devices=(partial, probe.devices[1])), {})
+    assert [labels["gpu"] for labels, _ in series(text, "DCGM_FI_DEV_SM_CLOCK")] == ["0", "1"]
+
+
+def test_a_hung_driver_leaves_no_readings_and_says_so() -> None:
+    text = mesh_exposition(sample_view(), replace(sample_probe(), is_hung=True, hung_for_s=9.0), {})
+    assert "DCGM" not in text
+    assert series(text, "gpumesh_probe_hung") == [({}, 1.0)]
+    assert series(text, "gpumesh_probe_duration_seconds") == []
+
+
+def test_no_driver_and_no_probe_yet_are_not_zero() -> None:
+    for probe in (None, Probe(None, error="no library")):
+        assert "DCGM" not in mesh_exposition(sample_view(), probe, {})
+    assert "gpumesh_probe" not in mesh_exposition(sample_view(), None, {})
+
+
+def test_a_standing_xid_is_the_cards_last_xid() -> None:
+    view = sample_view()
+    me, lost = view.hosts[0], view.hosts[1]
+    assert me.health is not None
+    assert lost.health is not None
+    gpus = (replace(me.health.gpus[0], findings=lost.health.gpus[1].findings), me.health.gpus[1])
+    me = replace(me, health=replace(me.health, gpus=gpus))
+    text = mesh_exposition(replace(view, hosts=(me, *view.hosts[1:])), sample_probe(), {})
+    assert [(labels["gpu"], value) for labels, value in series(text, "DCGM_FI_DEV_XID_ERRORS")] == [
+        ("0", 79.0)
+    ]
+
+
+def test_every_host_shows_its_state_and_every_state_its_count() -> None:
+    text = mesh_exposition(sample_view(), None, {})
+    states = {labels["host"]: labels["state"] for labels, _ in series(text, "gpumesh_host_state")}
+    assert states == {
+        "pc01": "ready",
+        "pc02": "degraded",
+        "pc03": "failed",
+        "pc04": "cordoned",
+        "pc05": "unhealthy",
+    }
+    counts = {labels["state"]: value for labels, value in series(text, "gpumesh_fleet_hosts")}
+    assert len(counts) == len(HostState)
+    assert (counts["ready"], counts["isolated"], sum(counts.values())) == (1, 0, 5)
+
+
+def test_host_series_are_bounded_and_keep_the_telling_ones() -> None:
+    view = sample_view()
+    many = tuple(replace(host(1), host_id=f"id-{i}", is_self=False) for i in range(MAX_HOST_SERIES))
+    text = mesh_exposition(replace(view, hosts=(*view.hosts, *many)), None, {})
+    assert sorted(labels["host"] for labels, _ in series(text, "gpumesh_host_state")) == [
+        "pc01",
+        "pc02",
+        "pc03",
+        "pc04",
+        "pc05",
+    ]
+
+
+def test_internals_become_counters_with_labels_or_gauges() -> None:
+    text = mesh_exposition(sample_view(), None, COUNTERS)
+    assert series(text, "gpumesh_drops_total") == [({"reason": "replay"}, 3), ({"reason": "unknown_key"}, 1)]
+    assert series(text, "gpumesh_sent_total") == [({"kind": "ping"}, 10)]
+    assert series(text, "gpumesh_beat") == [({}, 42)]
+
+
+async def test_metrics_hold_the_process_too_in_the_text_format(face: Face, source: SampleSource) -> None:
+    answer = await face.get("/metrics")
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert series(answer.text, "process_start_time_seconds")
+    assert series(answer.text, "gpumesh_build_info")
+
+
+def test_promtool_finds_nothing_wrong_with_our_own_names() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian: apt install prometheus)")
+    text = Metrics().exposition(SampleSource()).decode()
+    own = "".join(f"{line}\n" for line in text.splitlines() if "DCGM_FI_" not in line)
+    found = subprocess.run(
+        [promtool, "check", "metrics"], input=own, capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stderr) == (0, "")
