@@ -10,6 +10,7 @@ from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
 from gpumesh.swim.fields import canonical
 from gpumesh.swim.frames import Hello
 from gpumesh.swim.member import Member
+from gpumesh.swim.notices import Notices
 from gpumesh.swim.post import Post
 from gpumesh.swim.probe import Probing
 from gpumesh.swim.relay import Relaying
@@ -41,6 +42,7 @@ class Intake:
         context: Context,
         post: Post,
         belief: Belief,
+        notices: Notices,
         defence: Defence,
         probing: Probing,
         relaying: Relaying,
@@ -48,6 +50,7 @@ class Intake:
         self._context = context
         self._post = post
         self._belief = belief
+        self._notices = notices
         self._defence = defence
         self._probing = probing
         self._relaying = relaying
@@ -139,7 +142,7 @@ class Intake:
         except ValueError:
             return  # a scoped address, which means nothing elsewhere
         claim = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, address)
-        self._belief.report_conflict(member, claim, address, reason, now)
+        self._notices.report_conflict(member, claim, address, reason, now)
 
     def _handle_statement(self, statement: Statement | Vouch, teller: Member | None, now: float) -> None:
         is_own = statement.host_id == self._context.host_id
@@ -171,7 +174,7 @@ class Intake:
             and member.reachability is Reachability.FAILED
             and not isinstance(primary, Ping)
         ):
-            self._belief.notice(member, now, source)
+            self._notices.tell(member, now, source)
 
     def _handle_ack(self, datagram: Datagram, ack: Ack, source: Address, session: bytes, now: float) -> None:
         sender = datagram.sender
