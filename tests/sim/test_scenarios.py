@@ -9,7 +9,7 @@ import secrets
 
 import pytest
 
-from gpumesh.sim.run import Plan, run_plan
+from gpumesh.sim.plan import Plan, run_plan
 from gpumesh.sim.scenarios import SCENARIOS
 
 TESTS = [name for name, scenario in SCENARIOS.items() if not scenario.is_experiment]
