@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 Knowledge = Mapping[str, Mapping[str, Known]]
+RESTING = frozenset({"broadcasts", "doubts", "gossip", "differences", "strangers"})
+"""Queues that must be empty once nothing has happened for a while."""
 GONE_ROWS = frozenset({Reachability.FAILED, Reachability.LEFT})
 DOUBTED_STATES = frozenset({HostState.FAILED, HostState.LEFT, HostState.SUSPECT})
 
@@ -33,6 +35,16 @@ def find_disagreement(world: World) -> tuple[SimHost, str] | None:
         detail = _wrong_knowledge(world, host, known)
         if detail is not None:
             return host, detail
+    return None
+
+
+def find_unrest(world: World) -> tuple[SimHost, str] | None:
+    """Return a running host that still has news to tell or doubts to settle; None when all are at rest."""
+    for host in world.running:
+        assert host.node is not None
+        for name, (size, _) in host.node.queues().items():
+            if size and name.rpartition("/")[2] in RESTING:
+                return host, f"{name} still holds {size}"
     return None
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from gpumesh.model import Address, Event, Identity
 from gpumesh.sim.agenda import Agenda, HostClock
-from gpumesh.sim.agreement import find_disagreement
+from gpumesh.sim.agreement import find_disagreement, find_unrest
 from gpumesh.sim.conditions import Conditions, LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost, Status
@@ -124,6 +124,15 @@ class World:
                 self.report("agreement", f"{detail}, {waited_s:.0f} s after the last fault", observer)
                 return None
             self.run_for(step_s)
+
+    def rest(self, duration_s: float) -> None:
+        """Let time pass in which nothing happens; all queues of news must be empty then, all views agree."""
+        self.run_for(duration_s)
+        unrest = find_unrest(self)
+        if unrest is not None:
+            observer, detail = unrest
+            self.report("rest", f"{detail} after {duration_s:.0f} s in which nothing happened", observer)
+        self.run_until_agreed(0.0)
 
     # --- what befalls hosts ----------------------------------------------------------------------
 

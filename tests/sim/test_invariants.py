@@ -262,6 +262,19 @@ def test_agreement_wants_left_for_a_goodbye_and_failed_for_a_crash(make_world: M
     assert "h002 has crashed, and is held left" in why(world)
 
 
+def test_news_that_nobody_stops_telling_is_no_rest(make_world: MakeWorld) -> None:
+    world = make_world()
+    rows = [row for number in (0, 1) for row in world.node(number).rows]
+    for number in (0, 1):
+        world.node(number).rows = list(rows)
+    world.node(0).sizes = {"swim/broadcasts": (0, 9), "swim/timers": (4, 9)}
+    world.rest(30.0)
+    assert broken(world) == []
+    world.node(0).sizes = {"swim/broadcasts": (1, 9)}
+    world.rest(30.0)
+    assert broken(world) == ["rest"]
+
+
 def test_ghosts_are_no_agreement(make_world: MakeWorld) -> None:
     world = make_world()
     both = [row for number in (0, 1) for row in world.node(number).rows]
