@@ -42,12 +42,19 @@ class Belief:
         self._notices = notices
 
     def handle_statement(
-        self, statement: Statement, now: float, *, is_sync: bool = False, is_joining: bool = False
+        self,
+        statement: Statement,
+        now: float,
+        *,
+        is_sync: bool = False,
+        is_joining: bool = False,
+        age_s: float = 0.0,
     ) -> None:
         """Take what a peer says of another member.
 
         ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
-        told of the whole fleet, and need not tell the fleet of itself.
+        told of the whole fleet, and need not tell the fleet of itself. ``age_s``: how long a member
+        unknown here has been gone.
         """
         context = self._context
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
@@ -55,7 +62,7 @@ class Belief:
             return
         member = context.table.get(statement.host_id)
         if member is None:
-            self._meet(statement, now, is_sync=is_sync, is_joining=is_joining)
+            self._meet(statement, now, is_sync=is_sync, is_joining=is_joining, age_s=age_s)
         elif precedence(statement.kind, statement.epoch, statement.incarnation) <= member.precedence:
             self._handle_older(member, statement, now)
         elif self._needs_examination(member, statement, now, is_sync=is_sync):
@@ -254,7 +261,9 @@ class Belief:
             if statement.kind is Reachability.SUSPECT:
                 self._context.spread(statement, now, keeps_others=True)
 
-    def _meet(self, statement: Statement, now: float, *, is_sync: bool, is_joining: bool) -> None:
+    def _meet(
+        self, statement: Statement, now: float, *, is_sync: bool, is_joining: bool, age_s: float
+    ) -> None:
         if statement.address is None or (statement.kind is not Reachability.ALIVE and not is_sync):
             self._context.counters["drops/unknown_member"] += 1
             return
@@ -270,6 +279,8 @@ class Belief:
             self._tidy(evicted)
         member.reachability = statement.kind
         member.accuser = statement.accuser
+        if not member.is_live:
+            member.since_at = now - age_s
         if statement.kind is Reachability.SUSPECT:
             self._start_suspicion(member, statement.accuser, now)
         context.table.settle(member)

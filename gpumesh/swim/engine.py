@@ -58,6 +58,8 @@ REAP: Final = ("reap", None)
 REAP_INTERVAL_S: Final = 60.0
 JUDGEMENTS: Final = frozenset({"probe", "errand", "suspicion"})
 """Timers that end in a verdict about somebody else: put off when this process stood still."""
+UNDERTAKINGS: Final = frozenset({ROUND, DOUBTS, RECLAIM, GOSSIP, SYNC, SEEDS})
+"""What this host does of itself, and no longer once it has said goodbye."""
 MAX_STEPS: Final = 4_096
 """Timers handled in one call; what is left stays due."""
 
@@ -85,6 +87,7 @@ class Swim:
     ) -> None:
         id_to_wire(identity.host_id)
         self.fleet = fleet
+        self._alive_since_at = now
         self._context = Context(
             identity=identity,
             address=canonical(address),
@@ -94,6 +97,12 @@ class Swim:
             random=random,
             now=now,
         )
+        self._assemble()
+        self._handlers = self._recurring()
+        self._context.agenda.set(REAP, now + REAP_INTERVAL_S)
+        self._defence.announce(now)
+
+    def _assemble(self) -> None:
         self._post = Post(self._context)
         notices = Notices(self._context, self._post)
         self._belief = Belief(self._context, notices)
@@ -118,10 +127,9 @@ class Swim:
         )
         self._intake.streams = self._streams
         self._seeding = Seeding(self._context, self._probing, self._streams)
-        self._num_actions_taken = 0
-        self._alive_since_at = now
-        self._context.agenda.set(REAP, now + REAP_INTERVAL_S)
-        self._handlers: dict[Key, Callable[[float], None]] = {
+
+    def _recurring(self) -> dict[Key, Callable[[float], None]]:
+        return {
             ROUND: self._probing.handle_round,
             DOUBTS: self._probing.handle_doubts,
             RECLAIM: self._probing.handle_reclaim,
@@ -131,7 +139,6 @@ class Swim:
             SEEDS: self._seeding.handle_due,
             REAP: self._reap,
         }
-        self._defence.announce(now)
 
     # What comes in ---------------------------------------------------------------------------------------
 
@@ -221,7 +228,7 @@ class Swim:
         if self._context.is_leaving:
             return
         self._context.is_leaving = True
-        for key in (ROUND, DOUBTS, RECLAIM, GOSSIP, SYNC, SEEDS):
+        for key in UNDERTAKINGS:
             self._context.agenda.cancel(key)
         self._spreading.handle_farewell(now)
 
@@ -297,6 +304,7 @@ class Swim:
             "timers": len(context.agenda),
             "events": len(context.events),
             "outbox": len(self._post.outbox),
+            "sessions": context.sealer.num_sessions,
         }
 
     # Inside ----------------------------------------------------------------------------------------------
@@ -307,7 +315,8 @@ class Swim:
     def _handle_due(self, key: Key, now: float) -> None:
         handler = self._handlers.get(key)
         if handler is not None:
-            handler(now)
+            if key not in UNDERTAKINGS or not self._context.is_leaving:
+                handler(now)
             return
         kind, subject = key
         if kind == "suspicion" and isinstance(subject, str):

@@ -8,7 +8,7 @@ from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import Context
 from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
 from gpumesh.swim.fields import canonical
-from gpumesh.swim.frames import Hello
+from gpumesh.swim.frames import Hello, Row
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.post import Post
@@ -99,12 +99,14 @@ class Intake:
             self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True)
         return True
 
-    def handle_row(self, statement: Statement, now: float, is_joining: bool) -> None:
+    def handle_row(self, row: Row, now: float, is_joining: bool) -> None:
         """Take one row of a peer's table; ``is_joining``: this host knew nobody when the stream began."""
-        if statement.host_id == self._context.host_id:
-            self._defence.handle_statement(statement, None, now)
-        else:
-            self._belief.handle_statement(statement, now, is_sync=True, is_joining=is_joining)
+        if row.statement.host_id == self._context.host_id:
+            self._defence.handle_statement(row.statement, None, now)
+        elif row.statement.host_id in self._context.table or not self._is_expired(row):
+            self._belief.handle_statement(
+                row.statement, now, is_sync=True, is_joining=is_joining, age_s=row.age_s
+            )
 
     def handle_stream_answer(self, seq: int, hello: Hello) -> None:
         """Take the answer to a stream ping; the introduction has been taken as evidence already."""
@@ -115,6 +117,12 @@ class Intake:
             if member.transport == "stream":
                 self._context.want_sync(member.host_id)  # datagrams do not get through: bring news this way
             member.transport = "stream"
+
+    def _is_expired(self, row: Row) -> bool:
+        parameters = self._context.parameters
+        if row.statement.kind is Reachability.LEFT:
+            return row.age_s >= parameters.left_retention_s
+        return row.statement.kind is Reachability.FAILED and row.age_s >= parameters.failed_retention_s
 
     def _hear_sender(self, sender: Sender, source: Address, session: bytes, now: float) -> Member | None:
         """Take what the sender states of itself; return it if it is known at this epoch."""

@@ -132,6 +132,22 @@ def test_memberlist_253_gone_members_are_forgotten_in_time_and_the_passenger_tol
     assert forgotten == {leaver.host_id, victim.host_id}
 
 
+def test_memberlist_253_hosts_do_not_remind_each_other_of_the_gone_for_ever() -> None:
+    parameters = replace(LAN, left_retention_s=300.0, sync_interval_s=10.0)
+    link = joined(3, seed=17, parameters=parameters)
+    first, second, leaver = link.hosts.values()
+    leaver.engine.leave(link.now)
+    link._settle(leaver)
+    link.run(3.0)
+    link.kill(leaver)
+    link.run(200.0)
+    newcomer = link.add(9)
+    link.run(20.0)
+    assert newcomer.sees(leaver) is LEFT, "a newcomer learns who left, lest stale word bring it back"
+    link.run(400.0)
+    assert [host.sees(leaver) for host in (first, second, newcomer)] == [None, None, None]
+
+
 def test_a_full_table_refuses_strangers_and_says_so() -> None:
     parameters = replace(LAN, num_members=16)
     link = Link(seed=11, parameters=parameters)
