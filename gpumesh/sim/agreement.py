@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 Knowledge = Mapping[str, Mapping[str, Known]]
-RESTING = frozenset({"broadcasts", "doubts", "gossip", "differences", "strangers"})
+RESTING = frozenset({"broadcasts", "doubts", "gossip", "strangers"})
 """Queues that must be empty once nothing has happened for a while."""
 GONE_ROWS = frozenset({Reachability.FAILED, Reachability.LEFT})
 DOUBTED_STATES = frozenset({HostState.FAILED, HostState.LEFT, HostState.SUSPECT})
