@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import groupby
 
 from gpumesh.errors import ConfigError, RequestError
 from gpumesh.sim.engines import ENGINES, PROFILES, parameters_for
@@ -59,14 +60,16 @@ def run(args: argparse.Namespace) -> int:
         results = run_plans(plans, args.processes)
     if args.json:
         return _print_json(results)
-    by_scenario: dict[str, list[Result]] = {}
-    for result in results:
-        by_scenario.setdefault(result.plan.scenario, []).append(result)
-        if not result.is_fine:
-            _print_failure(result)
-    for name, group in by_scenario.items():
+    is_fine = True
+    for name, runs in groupby(results, key=lambda result: result.plan.scenario):
+        group = []
+        for result in runs:
+            group.append(result)
+            if not result.is_fine:
+                is_fine = False
+                _print_failure(result)
         _print_group(name, group)
-    return 0 if all(result.is_fine for group in by_scenario.values() for result in group) else 1
+    return 0 if is_fine else 1
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
