@@ -133,7 +133,9 @@ class StatesAreTrue(Watch):
             return
         key = (host.number, host.identity.epoch, life.host_id, life.epoch)
         if event.fields["to"] == HostState.LEFT:
-            self._left.add(key)
+            # Told of an earlier run, where a newer one came with the same news.
+            if life.ending is Ending.LEFT:
+                self._left.add(key)
         elif event.fields["to"] != HostState.FAILED:
             return
         elif key in self._left:

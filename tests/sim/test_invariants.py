@@ -142,10 +142,19 @@ def test_state_shown_to_people_must_be_true(make_world: MakeWorld) -> None:
     world.node(0).events.append(shown(world, 1, HostState.READY, HostState.FAILED))
     world.say(0)
     assert broken(world) == ["states_are_true"]
-    world.node(0).events.append(shown(world, 2, HostState.READY, HostState.LEFT))
-    world.node(0).events.append(shown(world, 2, HostState.LEFT, HostState.FAILED))
+
+
+def test_goodbye_once_shown_must_not_turn_into_failure(make_world: MakeWorld) -> None:
+    world = make_world(watches=[StatesAreTrue()])
+    world.node(0).rows = [row for number in range(2) for row in world.node(number).rows]
+    world.leave(world.hosts[1])
+    world.node(0).events.append(shown(world, 1, HostState.READY, HostState.FAILED))
     world.say(0)
-    assert broken(world) == ["states_are_true"] * 2
+    assert broken(world) == []
+    world.node(0).events.append(shown(world, 1, HostState.READY, HostState.LEFT))
+    world.node(0).events.append(shown(world, 1, HostState.LEFT, HostState.FAILED))
+    world.say(0)
+    assert broken(world) == ["states_are_true"]
 
 
 def test_hosts_that_show_the_same_states_must_place_alike(make_world: MakeWorld) -> None:
