@@ -14,10 +14,12 @@ from typing import Final
 
 from gpumesh.cli import edit, token
 from gpumesh.config import Config, LeaseConfig
-from gpumesh.config.load import settings_of
+from gpumesh.config.files import read_regular
+from gpumesh.config.load import MAX_BYTES, settings_of
 from gpumesh.errors import ConfigError, FleetKeyError
 
 _GROUP: Final = "gpumesh"
+_MAX_KEY_BYTES: Final = 64 << 10
 _HEADER: Final = "# gpumesh configuration; every key is explained in gpumesh.toml(5).\n"
 
 
@@ -32,7 +34,8 @@ def read_keys(path: Path) -> tuple[str, ...]:
     Errors: :class:`FleetKeyError` if it is missing, unreadable or holds something else.
     """
     try:
-        lines = path.read_text().splitlines()
+        data, _ = read_regular(path, _MAX_KEY_BYTES)
+        lines = data.decode().splitlines()
     except FileNotFoundError as error:
         raise FleetKeyError(
             f"{path}: no fleet key; `sudo gpumesh init` makes one, `gpumesh join` takes one"
@@ -117,7 +120,8 @@ def _lease_changes(config: Config) -> dict[str, str | int]:
 
 def _planned(path: Path, changes: dict[tuple[str, str], edit.Value]) -> tuple[str, Config]:
     try:
-        content = path.read_text()
+        data, _ = read_regular(path, MAX_BYTES)
+        content = data.decode()
     except FileNotFoundError:
         content = _HEADER
     except (OSError, UnicodeDecodeError) as error:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh.config.files import read_regular
+
 MAX_BYTES: Final = 4 << 20
 
 
@@ -61,8 +63,7 @@ class StateDirectory:
 
     def _read_from(self, path: Path, name: str) -> dict[str, Any] | None:
         try:
-            with path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
+            data, _ = read_regular(path, MAX_BYTES + 1)
             document = json.loads(data) if len(data) <= MAX_BYTES else None
         except FileNotFoundError:
             return None
@@ -84,7 +85,10 @@ def _write_atomically(path: Path, data: bytes) -> None:
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     try:
-        with temporary.open("wb") as file:
+        # Made anew: in what stands there, a link or a pipe, nothing is written.
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        with temporary.open("xb") as file:
             os.fchmod(file.fileno(), 0o640)
             file.write(data)
             file.flush()

@@ -131,3 +131,45 @@ def test_json_lines_carry_their_fields() -> None:
     vars(record).update(with_fields(event="host.failed"))
     document = json.loads(JsonFormatter().format(record))
     assert (document["message"], document["event"], document["level"]) == ("m", "host.failed", "info")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["peers.json", "peers.tmp"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "huge"])
+def test_what_is_no_document_is_neither_waited_for_nor_written_through(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    (tmp_path / "elsewhere").write_text("precious")
+    path = tmp_path / name
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    state = StateDirectory(tmp_path)
+    assert load_peers(state) == []
+    assert save_peers(state, [Address("10.0.0.1", 7977)])
+    assert load_peers(state) == [Address("10.0.0.1", 7977)]
+    assert state.losses == {}
+    if (tmp_path / "elsewhere").exists():
+        assert (tmp_path / "elsewhere").read_text() == "precious"
+
+
+@pytest.mark.timeout(20)
+def test_a_lock_that_is_a_pipe_or_on_a_full_disk_stops_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    lock = RunLock(tmp_path / "lock")
+    lock.take()
+    lock.release()
+    full = RunLock(Path("/dev/full"))
+    full.take()
+    full.release()
+
+
+@pytest.mark.timeout(20)
+def test_a_key_file_that_is_a_pipe_is_refused_in_words(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fleet.key", 0o600)
+    with pytest.raises(FleetKeyError, match="not a regular file"):
+        read_key_file(tmp_path / "fleet.key")

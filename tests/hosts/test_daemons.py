@@ -201,7 +201,7 @@ def test_a_second_daemon_is_refused_by_name_and_harms_the_first_in_nothing(fleet
     fleet.start("a")
     await_states(fleet, ("a",), {"a": "ready"})
     second = run_daemon(fleet.hosts["a"])
-    assert second.returncode == 2
+    assert second.returncode == 1  # it may end: worth another try
     assert f"process {pid_of(fleet, 'a')}" in second.stderr
     assert states(fleet, "a") == {"a": "ready"}
 
@@ -218,7 +218,7 @@ def test_a_port_that_is_taken_is_named(fleet: DemoFleet, section: str, key: str,
         if kind is socket.SOCK_STREAM:
             taken.listen()
         done = run_daemon(host)
-    assert done.returncode == 2
+    assert done.returncode == 1  # the port may become free: worth another try
     assert says in done.stderr
     assert f"127.0.0.1:{port}" in done.stderr
     assert key in done.stderr
