@@ -101,8 +101,8 @@ async def resolve(seeds: Iterable[str], default_port: int) -> tuple[list[Address
             )
         except asyncio.TimeoutError:
             failed[seed] = f"no answer from the resolver within {_RESOLVE_TIMEOUT_S:g} s"
-        except OSError as error:
-            failed[seed] = f"does not resolve: {error.strerror or error}"
+        except (OSError, UnicodeError) as error:
+            failed[seed] = f"does not resolve: {getattr(error, 'strerror', None) or error}"
         else:
             found.extend(Address(str(answer[4][0]), int(answer[4][1])) for answer in answers[:_MAX_PER_NAME])
 

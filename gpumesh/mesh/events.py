@@ -52,8 +52,8 @@ class Reporter:
         event = Event(kind, self._time, self._host_id, self._name, subject, reason, dict(fields or {}))
         self._queue.put(event)
 
-    def tell_member(self, change: MemberChanged) -> None:
-        """Tell what membership now believes, if it is news to people."""
+    def tell_member(self, change: MemberChanged, reason: str) -> None:
+        """Tell what membership now believes, if it is news to people; ``reason`` has hosts by name."""
         kind = member_kind(change)
         if kind:
             fields: dict[str, Scalar] = {
@@ -61,7 +61,9 @@ class Reporter:
                 "epoch": change.epoch,
                 "incarnation": change.incarnation,
             }
-            self.tell(kind, change.reason, fields=fields)
+            if change.accusers:
+                fields["accusers"] = ",".join(change.accusers)
+            self.tell(kind, reason, fields=fields)
 
     def tell_state(self, before: HostState, after: HostState, reason: str) -> None:
         """Tell a change of the headline state."""

@@ -18,23 +18,17 @@ from __future__ import annotations
 from typing import Final
 
 from gpumesh.model import Address, Reachability
+from gpumesh.swim.conflict import Conflicts
 from gpumesh.swim.context import RECLAIM, Context
 from gpumesh.swim.member import Member
 from gpumesh.swim.parameters import reclaim_interval, suspicion_bounds
-from gpumesh.swim.ports import IdentityConflict, MemberChanged, MemberForgotten
+from gpumesh.swim.ports import MemberChanged, MemberForgotten
 from gpumesh.swim.post import Post
 from gpumesh.swim.statement import Statement, Vouch, precedence
 from gpumesh.swim.suspicion import Suspicion
 from gpumesh.swim.wire import Gossip
 
-CONFLICT_SILENCE_S: Final = 60.0
-"""A conflict about one member is told at most this often."""
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
-
-
-def short(host_id: str) -> str:
-    """Return the start of an id, for people."""
-    return host_id[:8]
 
 
 class Belief:
@@ -43,6 +37,7 @@ class Belief:
     def __init__(self, context: Context, post: Post) -> None:
         self._context = context
         self._post = post
+        self.conflicts = Conflicts(context, post)
 
     def handle_statement(
         self, statement: Statement, now: float, *, is_sync: bool = False, is_joining: bool = False
@@ -87,7 +82,7 @@ class Belief:
             member.suspicion.restart(now)
             self._set_timer(member)
         else:
-            self._acquit(member, f"{short(vouch.voucher)} vouched for it", now)
+            self._acquit(member, f"{vouch.voucher} vouched for it", now)
             self._context.spread(vouch, now)
 
     def handle_evidence(self, member: Member, incarnation: int, now: float, *, is_proven: bool) -> None:
@@ -144,7 +139,7 @@ class Belief:
 
     def displace(self, member: Member, usurper: str, now: float) -> None:
         """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
-        reason = f"its address {member.address} now answers as {short(usurper)}"
+        reason = f"its address {member.address} now answers as {usurper}"
         self.take(member, self._failed(member), now, reason=reason)
 
     def handle_suspicion_due(self, host_id: str, now: float) -> None:
@@ -159,8 +154,9 @@ class Belief:
         heard_at = self._context.last_heard_at
         is_isolated = heard_at is None or heard_at <= suspicion.started_at
         if not is_isolated:
-            accusers = ", ".join(sorted(map(short, suspicion.accusers)))
-            self.take(member, self._failed(member), now, reason=f"no refutation; accused by {accusers}")
+            accusers = tuple(sorted(suspicion.accusers))
+            reason = f"no answer and no refutation; accused by {', '.join(accusers)}"
+            self.take(member, self._failed(member), now, reason=reason, accusers=accusers)
         elif self._context.table.num_live == 1 and now >= suspicion.first_at + suspicion.longest_s:
             reason = "no answer, and there is nobody else to ask"
             self.take(member, self._failed(member), now, reason=reason, is_quiet=True)
@@ -176,7 +172,14 @@ class Belief:
                 member.suspicion.postpone(gap_s)
 
     def take(
-        self, member: Member, statement: Statement, now: float, *, reason: str = "", is_quiet: bool = False
+        self,
+        member: Member,
+        statement: Statement,
+        now: float,
+        *,
+        reason: str = "",
+        accusers: tuple[str, ...] = (),
+        is_quiet: bool = False,
     ) -> None:
         """Make a greater statement this host's belief, tell the shell, and pass it on unless ``is_quiet``."""
         context = self._context
@@ -196,7 +199,9 @@ class Belief:
             context.spread(member.statement(), now)
         if is_new_epoch or moved_from is not None or before is not member.reachability:
             words = reason or _reason(name, statement, moved_from, is_new_epoch=is_new_epoch)
-            self._emit(member, before, words, is_new_epoch=is_new_epoch)
+            if not accusers and statement.kind in ACCUSATIONS:
+                accusers = (statement.accuser,)
+            self._emit(member, before, words, is_new_epoch=is_new_epoch, accusers=accusers)
 
     def forget(self, member: Member) -> None:
         """Drop the member from the table and from all queues."""
@@ -211,20 +216,6 @@ class Belief:
             return
         member.notice_at = now
         self._post.send(Gossip(), to or member.address, member, introduces=True, has_news=False)
-
-    def report_conflict(
-        self, member: Member, claim: Statement, address: Address, reason: str, now: float
-    ) -> None:
-        """Say that two daemons claim one identity or one address, to the shell and to the member itself.
-
-        ``claim`` is the other's statement. At most once a minute for each member.
-        """
-        if now - member.conflict_told_at < CONFLICT_SILENCE_S:
-            return
-        member.conflict_told_at = now
-        self._context.counters["conflicts/members"] += 1
-        self._context.emit(IdentityConflict(member.host_id, address, reason))
-        self._post.send(Gossip(), member.address, member, has_news=False, extra=claim)
 
     def _is_valid(self, statement: Statement, *, is_sync: bool) -> bool:
         if not statement.accuser or statement.accuser == statement.host_id:
@@ -263,17 +254,8 @@ class Belief:
             self._confirm(member, statement, now)
         elif statement.kind is Reachability.ALIVE and member.reachability is Reachability.FAILED:
             self.notice(member, now, statement.address)  # memberlist#311: a live host stayed dead
-        elif self._is_conflict(member, statement) and statement.address is not None:
-            reason = f"two daemons claim {member.host_id}: {member.address} and {statement.address}"
-            self.report_conflict(member, statement, statement.address, reason, now)
-
-    def _is_conflict(self, member: Member, statement: Statement) -> bool:
-        return (
-            statement.kind is Reachability.ALIVE
-            and statement.incarnation == member.incarnation
-            and member.is_live
-            and statement.address not in (None, member.address)
-        )
+        else:
+            self.conflicts.handle_same_run(member, statement, now)
 
     def _confirm(self, member: Member, statement: Statement, now: float) -> None:
         if member.suspicion is not None and member.suspicion.confirm(statement.accuser):
@@ -288,7 +270,7 @@ class Belief:
         context = self._context
         member = Member(statement.host_id, statement.address, statement.epoch, statement.incarnation, now)
         try:
-            self._warn_of_shared_address(member, statement.address, now)
+            self.conflicts.handle_shared_address(member, statement.address, now)
             evicted = context.table.add(member)
         except OverflowError:
             context.counters["drops/table_full"] += 1
@@ -342,18 +324,9 @@ class Belief:
         if address is None or address == member.address:
             return None
         before = member.address
-        self._warn_of_shared_address(member, address, now)
+        self.conflicts.handle_shared_address(member, address, now)
         self._context.table.move(member, address)
         return before
-
-    def _warn_of_shared_address(self, member: Member, address: Address, now: float) -> None:
-        other = self._context.table.at(address)
-        if other is None or other is member or not other.is_live:
-            return
-        reason = f"{other.host_id} and {member.host_id} both claim {address}"
-        claim = Statement(Reachability.ALIVE, member.host_id, member.epoch, member.incarnation, address)
-        self.report_conflict(other, claim, address, reason, now)
-        self._context.doubt(other.host_id, now)
 
     def _set_timer(self, member: Member) -> None:
         if member.suspicion is not None:
@@ -375,7 +348,15 @@ class Belief:
             Reachability.FAILED, member.host_id, member.epoch, member.incarnation, None, self._context.host_id
         )
 
-    def _emit(self, member: Member, before: Reachability | None, reason: str, *, is_new_epoch: bool) -> None:
+    def _emit(
+        self,
+        member: Member,
+        before: Reachability | None,
+        reason: str,
+        *,
+        is_new_epoch: bool,
+        accusers: tuple[str, ...] = (),
+    ) -> None:
         self._context.emit(
             MemberChanged(
                 member.host_id,
@@ -386,6 +367,7 @@ class Belief:
                 member.reachability,
                 reason,
                 is_new_epoch,
+                accusers,
             )
         )
 
@@ -393,7 +375,7 @@ class Belief:
 def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_new_epoch: bool) -> str:
     words = "restarted" if is_new_epoch and statement.kind is Reachability.ALIVE else name
     if statement.kind in ACCUSATIONS:
-        words += f", says {short(statement.accuser)}"
+        words += f", says {statement.accuser}"
     if moved_from is not None:
         words += f", moved from {moved_from}"
     return words

@@ -64,6 +64,7 @@ class Intake:
             self._handle_namesake(datagram, source, now)
             return
         context.last_heard_at = now
+        self._hear_move(datagram, now)
         member = self._hear_sender(datagram.sender, source, opened.session, now)
         for statement in datagram.statements:
             self._handle_statement(statement, member, now)
@@ -113,6 +114,21 @@ class Intake:
                 self._context.want_sync(member.host_id)  # datagrams do not get through: bring news this way
             member.transport = "stream"
 
+    def _hear_move(self, datagram: Datagram, now: float) -> None:
+        """Take a known sender's new address, before its incarnation is taken for one at the old address."""
+        sender = datagram.sender
+        member = self._context.table.get(sender.host_id)
+        if member is None or sender.epoch != member.epoch or sender.incarnation <= member.incarnation:
+            return
+        for statement in datagram.statements:
+            if (
+                isinstance(statement, Statement)
+                and statement.host_id == sender.host_id
+                and statement.incarnation == sender.incarnation
+                and statement.address not in (None, member.address)
+            ):
+                self._belief.handle_statement(statement, now)
+
     def _hear_sender(self, sender: Sender, source: Address, session: bytes, now: float) -> Member | None:
         """Take what the sender states of itself; return it if it is known at this epoch."""
         member = self._context.table.get(sender.host_id)
@@ -139,7 +155,7 @@ class Intake:
         except ValueError:
             return  # a scoped address, which means nothing elsewhere
         claim = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, address)
-        self._belief.report_conflict(member, claim, address, reason, now)
+        self._belief.conflicts.report(member, claim, address, reason, now)
 
     def _handle_statement(self, statement: Statement | Vouch, teller: Member | None, now: float) -> None:
         is_own = statement.host_id == self._context.host_id
