@@ -28,7 +28,7 @@ from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.daemon.whereabouts import Whereabouts
 from gpumesh.health.devices import Probe
 from gpumesh.mesh.engine import Mesh
-from gpumesh.model import Address, Admission, HostState, Identity, View
+from gpumesh.model import Address, Admission, HostState, Identity, Reachability, View
 from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
@@ -148,8 +148,9 @@ class Daemon:
         """Say goodbye, let go of the driver, close everything."""
         self._notifier.stopping()
         self._meeting.keep(self._mesh)
-        num_others = len(self.view().hosts) - 1
-        _log.info("stopping: this host says goodbye to the %d others it knows", num_others)
+        present = (Reachability.ALIVE, Reachability.SUSPECT)
+        num_others = sum(host.reachability in present for host in self.view().hosts) - 1
+        _log.info("stopping: this host says goodbye (hosts of its fleet that are up: %d)", num_others)
         self._mesh.leave(boot_time())
         self._shell.pump()
         goodbye = asyncio.get_running_loop().create_task(asyncio.sleep(GOODBYE_S))

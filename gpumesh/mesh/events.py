@@ -68,7 +68,7 @@ class Reporter:
     def tell_state(self, before: HostState, after: HostState, reason: str) -> None:
         """Tell a change of the headline state."""
         fields: dict[str, Scalar] = {"from": before.value, "to": after.value}
-        self.tell("host.state", reason or f"is {after} now", fields=fields)
+        self.tell("host.state", reason or "takes new work", fields=fields)
 
     def tell_gpus(self, before: Mapping[str, Gpu], after: Mapping[str, Gpu]) -> None:
         """Tell which cards were lost and whose verdict changed; a card met for the first time is no news."""

@@ -285,7 +285,7 @@ class Belief:
         self._follow_up(member, None, now, is_new_epoch=True)
         if not is_joining and member.is_live:
             context.spread(member.statement(), now)
-        reason = "joined" if member.is_live else f"met as {statement.kind}"
+        reason = f"met at {member.address}" if member.is_live else f"met as {statement.kind}"
         self._emit(member, None, reason, is_new_epoch=False)
 
     def _start_suspicion(self, member: Member, accuser: str, now: float) -> None:
@@ -373,7 +373,11 @@ class Belief:
 
 
 def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_new_epoch: bool) -> str:
-    words = "restarted" if is_new_epoch and statement.kind is Reachability.ALIVE else name
+    words = name
+    if statement.kind is Reachability.LEFT:
+        words = "it said goodbye"
+    elif is_new_epoch and statement.kind is Reachability.ALIVE:
+        words = "restarted"
     if statement.kind in ACCUSATIONS:
         words += f", says {statement.accuser}"
     if moved_from is not None:
