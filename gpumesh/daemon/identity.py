@@ -40,7 +40,10 @@ def claim_identity(
     does not repeat an epoch. Where nothing could be kept the fleet's memory corrects it on joining.
     """
     notes: list[str] = []
-    kept = [document for document in state.read_all(DOCUMENT) if _is_sound(document)]
+    found = state.read_all(DOCUMENT)
+    kept = [document for document in found if _is_sound(document)]
+    if len(kept) < len(found):
+        notes.append(f"{state.path}: what identity.json holds is no identity; it is written anew")
     mine = [item for item in kept if hardware.is_same_machine(Hardware.from_json(item.get("hardware", {})))]
     if mine:
         host_id = str(mine[0]["host_id"])

@@ -13,6 +13,7 @@ from gpumesh.config import Config, load
 from gpumesh.daemon.app import Daemon
 from gpumesh.daemon.logs import set_up_logging
 from gpumesh.daemon.notify import Notifier
+from gpumesh.daemon.shortages import Shortages
 from gpumesh.errors import ConfigError, FleetKeyError, GpumeshError
 
 EXIT_FAILED: Final = 1
@@ -50,6 +51,7 @@ async def _serve(config: Config, config_path: Path | None) -> None:
     daemon = Daemon(config, notifier)
     await daemon.start()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(Shortages())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.begin_stop)
     loop.add_signal_handler(signal.SIGHUP, _reload, daemon, config_path)

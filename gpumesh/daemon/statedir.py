@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, Final
 from gpumesh.config.files import read_regular
 
 MAX_BYTES: Final = 4 << 20
+
+_log = logging.getLogger(__name__)
 
 
 class StateDirectory:
@@ -69,6 +72,7 @@ class StateDirectory:
             return None
         except OSError as error:
             self.losses[name] = f"{path}: {error.strerror}: what it held is not known"
+            _log.warning("%s", self.losses[name])
             return None
         except (ValueError, RecursionError):
             document = None
@@ -77,7 +81,8 @@ class StateDirectory:
         aside = path.with_suffix(".damaged")
         with contextlib.suppress(OSError):
             path.replace(aside)
-        self.losses[name] = f"{path}: is not a JSON object; set aside as {aside.name}"
+        self.losses[name] = f"{path}: is damaged: what it held is lost; set aside as {aside.name}"
+        _log.warning("%s", self.losses[name])
         return None
 
 
