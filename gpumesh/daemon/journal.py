@@ -11,6 +11,7 @@ from gpumesh.model import Event
 _log = logging.getLogger("gpumesh.events")
 
 _LEVELS: Final = {
+    "host.conflict": logging.WARNING,
     "host.failed": logging.WARNING,
     "host.suspected": logging.INFO,
     "gpu.lost": logging.WARNING,

@@ -14,6 +14,7 @@ from gpumesh.swim.wire import Gossip
 
 CONFLICT_SILENCE_S: Final = 60.0
 """A conflict about one member is told at most this often."""
+ADVICE: Final = "one of the two must stop; if its state directory is a copy, delete identity.json there"
 
 
 class Conflicts:
@@ -44,7 +45,7 @@ class Conflicts:
             and statement.address is not None
             and statement.address != member.address
         ):
-            reason = f"two daemons claim {member.host_id}: {member.address} and {statement.address}"
+            reason = f"two daemons claim {member.host_id}: {member.address} and {statement.address}; {ADVICE}"
             self.report(member, statement, statement.address, reason, now)
 
     def handle_shared_address(self, member: Member, address: Address, now: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpumesh.model import Address, Reachability
+from gpumesh.swim.conflict import ADVICE
 from gpumesh.swim.context import Context
 from gpumesh.swim.fields import MAX_EPOCH, MAX_INCARNATION
 from gpumesh.swim.member import Member
@@ -76,7 +77,9 @@ class Defence:
         if now - self._conflict_told_at >= CONFLICT_SILENCE_S:
             self._conflict_told_at = now
             self._context.emit(
-                IdentityConflict(self._context.host_id, address or self._context.address, reason)
+                IdentityConflict(
+                    self._context.host_id, address or self._context.address, f"{reason}; {ADVICE}"
+                )
             )
 
     def _compare(self, statement: Statement, now: float) -> None:

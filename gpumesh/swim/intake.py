@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpumesh.errors import RejectedError
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.belief import Belief
+from gpumesh.swim.conflict import ADVICE
 from gpumesh.swim.context import Context
 from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
 from gpumesh.swim.fields import canonical
@@ -137,7 +138,7 @@ class Intake:
         if sender.epoch < member.epoch:
             if now - member.epoch_since_at > EPOCH_OVERLAP_S and source != member.address:
                 reason = f"two daemons claim {member.host_id}: epoch {member.epoch} at {member.address}, "
-                reason += f"epoch {sender.epoch} at {source}"
+                reason += f"epoch {sender.epoch} at {source}; {ADVICE}"
                 self._report_older(member, sender, source, reason, now)
             return None
         if sender.epoch > member.epoch:

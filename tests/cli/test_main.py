@@ -173,7 +173,7 @@ def test_a_private_configuration_does_not_stop_a_reader(monkeypatch: pytest.Monk
     def refuse(_path: Path, _mode: str) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("gpumesh.config.load.read_regular", refuse)
     terminal = Terminal(io.StringIO(), io.StringIO(), None, False)
     client = Session(terminal, None, "", False).daemon()
     assert client.where.startswith("http://127.0.0.1:9477 (default;")
