@@ -15,6 +15,8 @@ from gpumesh.daemon.addresses import advertised, is_loopback, is_unspecified
 from gpumesh.model import Address
 
 LOOK_EVERY_S: Final = 5.0
+LOOK_FOR_ANY_S: Final = 1.0
+"""While there is no network yet: before peers are met under an address that is theirs, too."""
 NUM_ALIKE: Final = 2
 """Looks in a row that must find the same new address: an interface that comes up has several for a moment."""
 
@@ -50,7 +52,7 @@ class Whereabouts:
         ``targets``: addresses of the fleet known now; the route to them decides which address is meant.
         """
         while not self._is_fixed:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(LOOK_FOR_ANY_S if is_loopback(self.address.host) else LOOK_EVERY_S)
             before = self.address
             if self.look(targets()):
                 _log.info("this host's address is %s now (it was %s); peers are told", self.address, before)
@@ -65,7 +67,7 @@ class Whereabouts:
             return False
         self._num_alike = self._num_alike + 1 if found == self._candidate else 1
         self._candidate = found
-        if self._num_alike < NUM_ALIKE:
+        if self._num_alike < NUM_ALIKE and not is_loopback(self.address.host):
             return False
         self.address, self._candidate = found, None
         return True

@@ -84,6 +84,9 @@ class Intake:
         context = self._context
         sender = hello.sender
         if sender.host_id == context.host_id:
+            if (sender.epoch, hello.address) == (context.epoch, context.address):
+                context.counters["drops/own_stream"] += 1  # called by an address that leads back here
+                return False
             self._defence.report_conflict(hello.address, f"another daemon answers from {hello.address}", now)
             return False
         context.last_heard_at = now

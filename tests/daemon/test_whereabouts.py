@@ -23,14 +23,16 @@ class Network:
         return Address(advertise, bind.port) if advertise else self.address
 
 
-def test_a_network_that_comes_up_late_is_noticed_once_it_stays() -> None:
+def test_a_network_that_comes_up_late_is_taken_at_once_and_another_address_once_it_stays() -> None:
     network = Network(LOOPBACK)
     here = Whereabouts(ANY, "", [], network.find)
     assert here.address == LOOPBACK
     assert not here.look([])
     network.address = FIRST
+    assert [here.look([]) for _ in range(3)] == [True, False, False]
+    network.address = SECOND
     assert [here.look([]) for _ in range(3)] == [False, True, False]
-    assert here.address == FIRST
+    assert here.address == SECOND
 
 
 def test_an_address_that_shows_for_a_moment_or_a_network_that_goes_moves_nobody() -> None:

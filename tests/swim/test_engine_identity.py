@@ -223,3 +223,16 @@ def test_a_host_that_was_alone_on_loopback_is_reached_once_it_has_an_address() -
     link.run(30.0, until=lambda: late.host_id in {view.host_id for view in first.engine.members()})
     link.run(5.0)
     assert row(first, late.host_id)[1:] == (ELSEWHERE, ALIVE)
+
+
+def test_an_address_that_leads_back_here_is_no_double() -> None:
+    link = joined(2, seed=15)
+    first, _ = link.hosts.values()
+    loopback = Address("127.0.0.1", 7977)
+    link.hosts[loopback] = first
+    link.add(9, address=Address("10.1.1.1", 7977), seeds=[])
+    first.engine.seed([loopback], link.now)
+    link._settle(first)
+    link.run(20.0)
+    assert first.engine.counters["drops/own_stream"] >= 1
+    assert first.conflicts() == []
