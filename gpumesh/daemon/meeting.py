@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from gpumesh.daemon.addresses import resolve
 from gpumesh.daemon.clock import boot_time
+from gpumesh.daemon.lookups import Lookups
 from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.model import Address, View
@@ -42,6 +42,7 @@ class Meeting:
     def __init__(self, seeds: tuple[str, ...], state: StateDirectory) -> None:
         self.seeds = seeds
         self._state = state
+        self._lookups = Lookups()
         self._found: list[Address] = []
         self._cached = load_peers(state)
         self._kept = list(self._cached)
@@ -53,7 +54,7 @@ class Meeting:
 
     async def resolve_seeds(self) -> None:
         """Resolve the seeds anew; what does not resolve is said and tried again next time."""
-        self._found, failed = await resolve(self.seeds, DEFAULT_PORT)
+        self._found, failed = await self._lookups.resolve(self.seeds, DEFAULT_PORT)
         self._complain(failed)
 
     async def run(self, joiner: Joiner, pump: Callable[[], None]) -> None:
