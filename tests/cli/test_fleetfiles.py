@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from gpumesh.cli import edit, fleetfiles, token
 from gpumesh.config import parse
+from gpumesh.config.keyring import new_key
 from gpumesh.errors import ConfigError, FleetKeyError
 
-KEY = fleetfiles.new_key()
+KEY = new_key()
 
 
 def files(tmp_path: Path, content: str = "") -> Path:
@@ -128,7 +129,7 @@ def test_joining_again_and_again_by_force_loses_no_key(tmp_path: Path) -> None:
     fleetfiles.make_fleet(path, {})
     seen = [(tmp_path / "fleet.key").read_text()]
     for _ in range(4):
-        other = token.Token("other", (fleetfiles.new_key(),), ("10.0.0.1:7977",))
+        other = token.Token("other", (new_key(),), ("10.0.0.1:7977",))
         assert not fleetfiles.is_member(path, other)
         fleetfiles.join_fleet(path, other, force=True)
         assert fleetfiles.is_member(path, other)
