@@ -21,11 +21,13 @@ from gpumesh.health.nvml_table import (
     FIELD_MEMBERS,
     FIELDS,
     IDENTITY,
+    IDENTITY_FIELDS,
     PROCESS_CALLS,
     READING,
     REQUIRED,
     UNKNOWN_PERFORMANCE_STATE,
     Call,
+    Fields,
     as_text,
 )
 from gpumesh.health.plausible import keep_plausible, keep_plausible_memory
@@ -145,6 +147,7 @@ class NvmlDriver:
         if card.known.info is not None:
             return replace(card.known.info, index=card.index)
         values = {call.field: self._ask(card, call) for call in IDENTITY}
+        values |= self._fields(card, IDENTITY_FIELDS)
         name = self._ask(card, Call("name", ("nvmlDeviceGetName",), convert=as_text))
         address = self._ask(card, Call("pci", ("nvmlDeviceGetPciInfo",), convert=_bus_id))
         memory = self._memory(card)
@@ -170,7 +173,7 @@ class NvmlDriver:
             card.known.mig_enabled = values["mig_enabled"]
         if values["performance_state"] == UNKNOWN_PERFORMANCE_STATE:
             values["performance_state"] = None
-        values |= self._fields(card)
+        values |= self._fields(card, FIELDS)
         values |= self._utilization(card)
         values |= self._remapped(card)
         memory = self._memory(card)
@@ -188,15 +191,15 @@ class NvmlDriver:
         card.num_dropped += num_dropped
         return reading
 
-    def _fields(self, card: _Card) -> dict[str, Any]:
-        """Read the field values in one batch; each carries a return code of its own."""
-        wanted = [number for number in FIELDS if ("field", number) not in card.known.unsupported]
+    def _fields(self, card: _Card, fields: Fields) -> dict[str, Any]:
+        """Read field values in one batch; each carries a return code of its own."""
+        wanted = [number for number in fields if ("field", number) not in card.known.unsupported]
         if not wanted:
             return {}
         answers = self._ask(card, Call("fields", ("nvmlDeviceGetFieldValues",)), wanted)
         values: dict[str, Any] = {}
         for number, answer in zip(wanted, answers or (), strict=False):
-            name, convert = FIELDS[number]
+            name, convert = fields[number]
             if answer.nvmlReturn == 0 and 0 <= answer.valueType < len(FIELD_MEMBERS):
                 values[name] = convert(getattr(answer.value, FIELD_MEMBERS[answer.valueType]))
             elif answer.nvmlReturn != 0:

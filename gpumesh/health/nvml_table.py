@@ -79,6 +79,7 @@ IDENTITY: Final = (
 READING: Final = (
     Call("mig_enabled", ("nvmlDeviceGetMigMode",), convert=lambda answer: bool(answer[0])),
     Call("temperature_c", ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"), (_GPU_SENSOR,)),
+    Call("temperature_margin_c", ("nvmlDeviceGetMarginTemperature",)),
     Call("fan_percent", ("nvmlDeviceGetFanSpeed",)),
     Call("power_w", ("nvmlDeviceGetPowerUsage",), convert=from_milli),
     Call("power_limit_w", ("nvmlDeviceGetPowerManagementLimit",), convert=from_milli),
@@ -99,7 +100,13 @@ READING: Final = (
 )
 """Read at each look, one value a call."""
 
-FIELDS: Final[Mapping[int, tuple[str, Callable[[int], Any]]]] = MappingProxyType(
+Fields = Mapping[int, tuple[str, Callable[[int], Any]]]
+"""Field values asked in one batch: NVML's number → what it is called here, and what is made of it."""
+
+IDENTITY_FIELDS: Final[Fields] = MappingProxyType({194: ("temperature_slowdown_margin_c", int)})
+"""Read once a card and session."""
+
+FIELDS: Final[Fields] = MappingProxyType(
     {
         3: ("ecc_sbe_volatile", int),
         4: ("ecc_dbe_volatile", int),
@@ -113,7 +120,7 @@ FIELDS: Final[Mapping[int, tuple[str, Callable[[int], Any]]]] = MappingProxyType
         230: ("recovery_action", int),
     }
 )
-"""Read at each look in one batch: NVML field → the reading's field."""
+"""Read at each look."""
 
 FIELD_MEMBERS: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Member of a field's value, by NVML's value type."""

@@ -21,6 +21,7 @@ from tests.fakes.conftest import OLDEST_BINDINGS
 from tests.fakes.conftest import oldest_bindings as oldest_bindings  # noqa: PLC0414 - a fixture
 from tests.fakes.nvml import build, profile
 from tests.fakes.nvml.state import FakeDriver
+from tests.health.builders import Course, answered, codes
 
 LOST, NOT_FOUND, UNKNOWN = 15, 28, 999
 MIB = 1 << 20
@@ -90,6 +91,8 @@ def test_every_value_of_a_captured_card_is_read_and_what_it_lacks_is_absent(
         minor=0,
     )
     expected = known.loaded if load == "loaded" else known.idle
+    if binding == OLDEST_BINDINGS:
+        expected = replace(expected, temperature_margin_c=None)  # that binding has no such call
     reading = read(driver)
     assert reading.processes is not None
     assert expected.processes is not None
@@ -103,6 +106,31 @@ def test_every_value_of_a_captured_card_is_read_and_what_it_lacks_is_absent(
     assert replace(reading, **unlike, memory_free_bytes=0) == replace(expected, **unlike, memory_free_bytes=0)
     assert (reading.energy_mj or 0) > 0
     assert state.num_dropped == 0
+
+
+def test_a_margin_below_zero_is_a_small_number_and_not_an_absurd_one(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("h100")
+    cards.set(0, "temperature_margin_c", -3)
+    driver.open()
+    state = driver.probe_device(0)
+    assert state.info is not None
+    assert state.info.temperature_slowdown_margin_c == -2
+    assert read(driver).temperature_margin_c == -3
+    assert state.num_dropped == 0
+
+
+def test_an_h100_at_87_degrees_within_its_own_margin_is_well(cards: FakeDriver, driver: NvmlDriver) -> None:
+    cards.add_gpu("h100", load="loaded")
+    cards.set(0, "temperature_c", 87)
+    cards.set(0, "temperature_margin_c", 0)
+    driver.open()
+    card = driver.probe_device(0)
+    assert Course(interval_s=10).look_for(answered([card]), 600).gpus[0].findings == ()
+    cards.set(0, "temperature_margin_c", -2)
+    hot = driver.probe_device(0)
+    assert codes(Course(interval_s=10).look_for(answered([hot]), 60).gpus[0]) == ["temperature/hot"]
 
 
 def test_a_geforce_card_says_nothing_of_ecc(cards: FakeDriver, driver: NvmlDriver) -> None:
