@@ -127,6 +127,32 @@ class DeviceState:
     """The driver said that it cannot reach this card (15, 28, or an unknown error on its handle)."""
     num_dropped: int = 0
     """Absurd values left out of the reading."""
+    xids: tuple[int, ...] = ()
+    """Xids that the driver has told of this card since the last look."""
+
+
+@dataclass(frozen=True, slots=True)
+class XidEvent:
+    """An Xid that the driver told of while it was looked at."""
+
+    pci_bus_id: str
+    xid: int
+
+
+@dataclass(frozen=True, slots=True)
+class XidCount:
+    """One Xid of one card since boot, from all sources; see gpumesh/health/xids.py."""
+
+    uuid: str
+    """Empty for a card that the driver has not named."""
+    pci_bus_id: str
+    """The card's, or its PCI address without the function where the card is not known."""
+    xid: int | None
+    """None: the kernel said without an Xid that the card fell off the bus."""
+    num_seen: int
+    last_unix: float
+    is_settled: bool
+    """The card has recovered since, or the Xid asks for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +173,10 @@ class Probe:
     duration_s: float = 0.0
     pci_addresses: tuple[str, ...] | None = None
     """NVIDIA display controllers on the PCI bus by sysfs, in the driver's form; None: bus unreadable."""
+    xid_events: tuple[XidEvent, ...] = ()
+    """What the driver told since the last look, each exactly once."""
+    xids: tuple[XidCount, ...] = ()
+    """All Xids since boot, joined with the kernel's log; filled in by the daemon."""
 
 
 class Driver(Protocol):

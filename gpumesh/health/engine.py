@@ -7,18 +7,22 @@ and nothing in it moves with the noise of a reading: what it holds travels to th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from gpumesh.config import Config
 from gpumesh.health import baseline as baselines
 from gpumesh.health.checks import CHECKS
-from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading, XidCount
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory, KnownCard
 from gpumesh.health.occupancy import FreeMemory, is_busy
 from gpumesh.health.rules import HOST, Card, CardCheck, HostCheck, Look, Scope, subject_of
 from gpumesh.health.stock import Stock, take_stock
 from gpumesh.health.verdicts import Standing, verdict_of
+from gpumesh.health.xid_lines import LineReader
+from gpumesh.health.xid_words import XidNews, counts_of, news_of
+from gpumesh.health.xids import XidLog, sightings_of
 from gpumesh.model import Baseline, Gpu, HealthReport, Verdict
 
 LEAST_GAP_S: Final = 30.0
@@ -29,8 +33,9 @@ GAP_INTERVALS: Final = 3.0
 class Health:
     """Turns probes into health reports.
 
-    ``inventory`` is what was kept on disk; ``baseline`` what the host is held to (read from
-    ``baseline.file``, or the built-in one, if not given). Errors: ConfigError for a wrong baseline file.
+    ``inventory`` is what was kept on disk, ``settled_xids`` likewise, of this boot; ``baseline`` what the
+    host is held to (read from ``baseline.file``, or the built-in one, if not given). Errors: ConfigError for a
+    wrong baseline file.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class Health:
         *,
         inventory: Inventory | None = None,
         baseline: baselines.BaselineRules | None = None,
+        settled_xids: Mapping[str, float] | None = None,
     ) -> None:
         self._config = config
         self._inventory = inventory or Inventory()
@@ -47,6 +53,9 @@ class Health:
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
         self._free: dict[str, FreeMemory] = {}
+        self._lines = LineReader()
+        self._xids = XidLog(settled_xids or {})
+        self._unix_offset = 0.0
         self._driver_version: str | None = None
         self._cuda_version: str | None = None
         self._report = HealthReport(
@@ -64,6 +73,19 @@ class Health:
         """The latest report; before the first probe everything is unknown."""
         return self._report
 
+    @property
+    def settled_xids(self) -> Mapping[str, float]:
+        """What is to be kept on disk for as long as this boot lasts; another object whenever it changed."""
+        return self._xids.settled
+
+    def xids(self) -> tuple[XidCount, ...]:
+        """Return every Xid since boot, by card."""
+        return counts_of(self._xids.records(), self._inventory.cards, self._unix_offset)
+
+    def next_xid_news(self) -> tuple[XidNews, ...]:
+        """Return the Xids that the looks since the last call brought; drains."""
+        return news_of(self._xids.next_news(), self._inventory.cards, self._unix_offset)
+
     def reconfigure(self, config: Config) -> None:
         """Take up changed expectations, sharing and baseline; what stands, stands.
 
@@ -80,8 +102,10 @@ class Health:
         stock = take_stock(self._inventory, probe, expected=self._config.gpu.expected, unix=unix)
         self._inventory = stock.inventory
         self._take_versions(probe)
+        self._take_xids(probe, host, now, unix)
         baseline = self._hold_to_baseline(host)
-        look = Look(probe, host, stock, _bus(probe), baseline, self._config, now, unix)
+        xids = self._xids.records()
+        look = Look(probe, host, stock, _bus(probe), baseline, xids, self._config, now, unix)
         # A card that a hung driver did not get to has refused nothing.
         cards = [
             self._card(state, uuid, now)
@@ -109,6 +133,16 @@ class Health:
             symptoms = [symptom for card in judged for symptom in see(card)]
             subjects = {card.subject for card in judged}
             self._standing.handle_symptoms(check.name, symptoms, subjects.__contains__, now, unix)
+
+    def _take_xids(self, probe: Probe, host: HostProbe, now: float, unix: float) -> None:
+        self._unix_offset = unix - now
+        for line in host.kernel_lines:
+            sighting = self._lines.handle_line(line)
+            if sighting is not None:
+                self._xids.handle_sighting(sighting)
+        for sighting in sightings_of(probe, now):
+            self._xids.handle_sighting(sighting)
+        self._xids.handle_look(probe, now)
 
     def _take_versions(self, probe: Probe) -> None:
         if probe.driver is not None:

@@ -136,6 +136,7 @@ REQUIRED: Final = (
     "nvmlDeviceGetFieldValues",
     "nvmlMemory_v2",
     "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlEventSetWait_v2",
 )
 """What every nvidia-ml-py since 12.535 has; the PyPI package ``pynvml`` of old lacks some (vllm#7649)."""
 

@@ -167,7 +167,8 @@ class SimulatedDriver:
         power_w = (
             None if reading.power_w is None else round(reading.power_w * self._random.uniform(0.98, 1.02), 2)
         )
-        spent_mj = int((power_w or 0.0) * elapsed_s * 1000)
+        # A counter: it never falls, so it takes no part in the wobble.
+        spent_mj = int((reading.power_w or 0.0) * elapsed_s * 1000)
         return replace(
             reading,
             temperature_c=_shifted(reading.temperature_c, self._random.choice((-1, 0, 0, 1))),
