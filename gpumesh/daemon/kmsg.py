@@ -62,10 +62,11 @@ class KernelLog:
         self._rest = b""
         self._next_sequence: int | None = None
         self.num_lost = 0
-        """Records that were overwritten before they could be read, or that were too many for one look."""
+        """Records that the kernel overwrote before they could be read."""
 
     def read_new(self, now: float) -> KernelLogRead:
         """Return the driver's lines since the last call. ``now``: boot clock, seconds. Never raises."""
+        lines: list[KernelLine] = []
         try:
             if self._descriptor < 0:
                 self._descriptor = os.open(
@@ -75,10 +76,11 @@ class KernelLog:
                     self.close()
                     return KernelLogRead(error=f"{self._path}: is something else in this container")
             # The kernel stamps with a clock that stands still during suspend.
-            return KernelLogRead(self._lines(now - self._monotonic()))
+            self._take(lines, now - self._monotonic())
         except OSError as error:
             self.close()
-            return KernelLogRead(error=f"{self._path}: {error.strerror}")
+            return KernelLogRead(tuple(lines), f"{self._path}: {error.strerror}")
+        return KernelLogRead(tuple(lines))
 
     def close(self) -> None:
         """Close the log; the next read begins at the boot again, and lines are not handed out twice."""
@@ -86,8 +88,7 @@ class KernelLog:
             os.close(self._descriptor)
         self._descriptor, self._rest = -1, b""
 
-    def _lines(self, offset_s: float) -> tuple[KernelLine, ...]:
-        lines: list[KernelLine] = []
+    def _take(self, lines: list[KernelLine], offset_s: float) -> None:
         for _ in range(MAX_READS):
             data = self._read_once()
             if data is None:
@@ -101,7 +102,6 @@ class KernelLog:
                     lines.append(line)
             if len(lines) >= MAX_LINES:
                 break
-        return tuple(lines)
 
     def _read_once(self) -> bytes | None:
         """Return the next record, nothing if a flood overtook it, or None when there is none for now."""

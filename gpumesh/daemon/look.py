@@ -7,20 +7,27 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Protocol
 
 from gpumesh.config import Config
 from gpumesh.daemon.clock import boot_time, unix_offset
 from gpumesh.daemon.hostprobe import HostProber
+from gpumesh.daemon.kmsg import KernelLog
 from gpumesh.daemon.prober import Prober
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
+from gpumesh.health.rules import HOST, subject_of
+from gpumesh.health.xid_catalogue import kind_of
+from gpumesh.health.xid_words import XidNews
+from gpumesh.health.xids import settled_from_json, settled_to_json
 from gpumesh.lease.sharing import Sharing
-from gpumesh.model import Admission, Finding, HealthReport, Severity
+from gpumesh.model import Admission, Event, Finding, HealthReport, Identity, Severity
 
 INVENTORY: Final = "inventory"
+XIDS: Final = "xids"
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +44,8 @@ class Look:
     """Runs the prober and the health engine and publishes their report.
 
     ``on_report`` is called after each look, so that the shell sends what it led to; ``lend`` is told what the
-    owner's sharing rule says.
+    owner's sharing rule says; ``on_event`` is given what is news to people. ``root`` is where
+    /proc, /sys and /dev/kmsg are read.
     """
 
     def __init__(
@@ -46,19 +54,29 @@ class Look:
         state: StateDirectory,
         publisher: Publisher,
         *,
-        host_id: str,
+        identity: Identity,
         lend: Callable[[Admission, str], None],
         on_report: Callable[[], None],
+        on_event: Callable[[Event], None],
+        root: Path = Path("/"),
     ) -> None:
         self._config = config
         self._state = state
         self._publisher = publisher
+        self._identity = identity
         self._lend = lend
         self._on_report = on_report
-        self._prober = Prober(config.gpu, host=host_id)
-        self._host_prober = HostProber()
-        self._health = Health(config, inventory=self._load_inventory())
+        self._on_event = on_event
+        self._prober = Prober(config.gpu, host=identity.host_id, root=root)
+        self._host_prober = HostProber(root)
+        self._kernel_log = KernelLog(root)
+        self._health = Health(
+            config,
+            inventory=self._load_inventory(),
+            settled_xids=settled_from_json(state.read(XIDS), identity.boot_id),
+        )
         self._kept = self._health.inventory
+        self._kept_xids = self._health.settled_xids
         self._sharing = Sharing(config.sharing)
         self.latest: Probe | None = None
         """The newest raw probe, for metrics and status."""
@@ -84,10 +102,15 @@ class Look:
         probe, host = await asyncio.gather(self._prober.probe(), self._host_prober.probe(boot_time()))
         now = boot_time()
         unix = now + unix_offset()
+        log = self._kernel_log.read_new(now)
+        host = replace(host, kernel_lines=log.lines, kernel_log_error=log.error)
         report = self._health.handle_probe(probe, host, now, unix)
-        self.latest = probe
+        self.latest = replace(probe, xids=self._health.xids())
         self.num_looks += 1
         self._keep_inventory()
+        self._keep_xids()
+        for news in self._health.next_xid_news():
+            self._on_event(_xid_event(news, self._identity))
         self._publisher.set_health(self._with_losses(report, unix), now)
         self._lend(*self._sharing.judge(probe, datetime.now().astimezone(), now))
         self._on_report()
@@ -98,8 +121,14 @@ class Look:
         self._health.reconfigure(config)
         self._sharing = Sharing(config.sharing)
 
+    @property
+    def counters(self) -> dict[str, float]:
+        """The looks' own counters, for metrics."""
+        return {"looks_total": self.num_looks, "kernel_log_lost_total": self._kernel_log.num_lost}
+
     async def close(self) -> None:
         """Let go of the driver."""
+        self._kernel_log.close()
         await self._prober.close()
 
     def _load_inventory(self) -> Inventory:
@@ -112,6 +141,13 @@ class Look:
             loses = "a card lost while the daemon is down would not be noticed"
             if self._state.write(INVENTORY, inventory.to_json(), loses=loses):
                 self._kept = inventory
+
+    def _keep_xids(self) -> None:
+        settled = self._health.settled_xids
+        if settled is not self._kept_xids:
+            loses = "after a restart, Xids that a card has recovered from may be held against it once more"
+            if self._state.write(XIDS, settled_to_json(settled, self._identity.boot_id), loses=loses):
+                self._kept_xids = settled
 
     def _with_losses(self, report: HealthReport, unix: float) -> HealthReport:
         """Add what the state directory cannot keep: told, and no reason to take no work."""
@@ -127,3 +163,24 @@ class Look:
             for reason in self._state.losses.values()
         )
         return replace(report, findings=report.findings + losses) if losses else report
+
+
+def _xid_event(news: XidNews, identity: Identity) -> Event:
+    record = news.record
+    return Event(
+        kind="xid",
+        time=news.unix,
+        host_id=identity.host_id,
+        host=identity.name,
+        subject=subject_of(news.uuid) if news.uuid else HOST,
+        reason=news.words,
+        fields={
+            "xid": record.xid,
+            "class": kind_of(record.xid).calls.value,
+            "new": news.num_new,
+            "count": record.num_seen,
+            "pci": record.place,
+            "pid": record.pid,
+            "process": record.process,
+        },
+    )

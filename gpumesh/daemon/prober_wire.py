@@ -125,9 +125,10 @@ def device_state(table: dict[str, Any]) -> DeviceState:
                 **table,
                 "info": None if info is None else DeviceInfo(**info),
                 "reading": None if reading is None else _reading(reading),
+                "xids": tuple(int(xid) for xid in table.get("xids", ())),
             }
         )
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, ValueError) as error:
         raise RejectedError("malformed", "device") from error
 
 

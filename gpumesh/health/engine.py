@@ -34,8 +34,8 @@ class Health:
     """Turns probes into health reports.
 
     ``inventory`` is what was kept on disk, ``settled_xids`` likewise, of this boot; ``baseline`` what the
-    host is held to (read from ``baseline.file``, or the built-in one, if not given). Errors: ConfigError for a
-    wrong baseline file.
+    host is held to (read from ``baseline.file``, or the built-in one, if not given). Errors: ConfigError for
+    a wrong baseline file.
     """
 
     def __init__(

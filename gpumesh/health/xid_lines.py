@@ -2,7 +2,8 @@
 
 Shapes: ``NVRM: Xid (PCI:0000:01:00): 79, pid=123, name=python3, …`` (older drivers leave out ``PCI:``, MIG
 puts the instance behind the address), and for a card that is gone ``NVRM: GPU 0000:01:00.0: GPU has fallen
-off the bus`` or a sentence that the driver breaks over three lines, in one record or in three (NVSentinel#155).
+off the bus`` or a sentence that the driver breaks over three lines, in one record or in three
+(NVSentinel#155).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
+from gpumesh.health.devices import DeviceInfo, Probe, Reading
 from gpumesh.model import HealthReport
 from gpumesh.status.exposition import Family, Labels
 
@@ -106,25 +106,25 @@ _SERIES: Final = (
 def dcgm_families(probe: Probe | None, report: HealthReport | None, hostname: str) -> list[Family]:
     """Return the ``DCGM_FI_DEV_*`` families of one probe; none while no driver answers."""
     families = [Family(f"DCGM_FI_DEV_{item.name}", item.type, item.help) for item in _SERIES]
-    xids = Family("DCGM_FI_DEV_XID_ERRORS", "gauge", "Last Xid that still stands as a finding.")
+    xids = Family(
+        "DCGM_FI_DEV_XID_ERRORS", "gauge", "Last Xid that still matters; gone once the card is well again."
+    )
     if probe is None or probe.is_hung or probe.driver is None:
         return []
     driver_version = probe.driver.driver_version or ""
-    last_xids = _last_xids(report)
+    last_xids = _last_xids(probe, report)
     for device in probe.devices:
-        if device.info is None or not _is_readable(device):
+        if device.info is None:
             continue
         labels = _device_labels(device.info, hostname, driver_version)
-        assert device.reading is not None
+        # A card that is lost has no readings, but why it is lost is what people look for then.
+        xids.add(last_xids.get(device.info.uuid), labels)
+        if device.reading is None or device.is_lost:
+            continue
+        # An error beside a reading means that one call failed: only that value is absent.
         for item, family in zip(_SERIES, families, strict=True):
             family.add(item.value(device.reading), labels)
-        xids.add(last_xids.get(device.info.uuid), labels)
     return [*families, xids]
-
-
-def _is_readable(device: DeviceState) -> bool:
-    # An error beside a reading means that one call failed: only that value is absent.
-    return device.reading is not None and not device.is_lost
 
 
 def _device_labels(info: DeviceInfo, hostname: str, driver_version: str) -> Labels:
@@ -139,12 +139,14 @@ def _device_labels(info: DeviceInfo, hostname: str, driver_version: str) -> Labe
     )
 
 
-def _last_xids(report: HealthReport | None) -> dict[str, float]:
-    """Return the newest Xid among each card's standing findings, by UUID."""
+def _last_xids(probe: Probe, report: HealthReport | None) -> dict[str, float]:
+    """Return the newest Xid of each card among those that stand as findings, by UUID."""
+    seen = {(item.uuid, item.xid): item.last_unix for item in probe.xids}
     newest: dict[str, tuple[float, float]] = {}
     for gpu in report.gpus if report else ():
         for finding in gpu.findings:
             xid = finding.evidence.get("xid")
             if finding.check == "xid" and isinstance(xid, int):
-                newest[gpu.uuid] = max(newest.get(gpu.uuid, (0.0, 0.0)), (finding.since, float(xid)))
+                last = seen.get((gpu.uuid, xid), finding.since), float(xid)
+                newest[gpu.uuid] = max(newest.get(gpu.uuid, last), last)
     return {uuid: xid for uuid, (_, xid) in newest.items()}

@@ -218,6 +218,17 @@ def probe_document(probe: Probe | None) -> Document | None:
             for device in probe.devices
             if device.error or device.is_lost
         ],
+        "xids": [
+            {
+                "uuid": item.uuid or None,
+                "pci_bus_id": item.pci_bus_id,
+                "xid": item.xid,
+                "count": item.num_seen,
+                "last": instant(item.last_unix),
+                "settled": item.is_settled,
+            }
+            for item in probe.xids
+        ],
     }
 
 

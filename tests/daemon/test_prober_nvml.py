@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from gpumesh.config import GpuConfig
 from gpumesh.daemon.prober import Prober
-from gpumesh.health.devices import Probe
+from gpumesh.health.devices import Probe, XidEvent
 from tests.fakes.nvml import build
 from tests.fakes.nvml.state import FakeDriver
 
@@ -251,3 +251,19 @@ async def test_what_the_driver_prints_does_not_disturb_the_answers(host: Host) -
     assert (await host.prober.probe()).error
     host.driver.write()
     assert is_whole(await host.probe_until(is_whole))
+
+
+async def test_an_xid_is_handed_out_exactly_once_though_the_look_that_brought_it_hung(host: Host) -> None:
+    host.install()
+    host.make()
+    for _ in range(2):
+        host.driver.add_gpu("h100")
+    await host.probe_until(is_whole)
+    host.driver.xid(0, 31)
+    host.driver.hang("nvmlDeviceGetPowerUsage", slot=1)
+    told = [await host.probe_until(lambda probe: probe.is_hung)]
+    told += [await host.prober.probe() for _ in range(3)]
+    host.driver.clear_faults()
+    told.append(await host.probe_until(is_whole))
+    address = str(host.driver.get(0, "pci_bus_id"))
+    assert [event for probe in told for event in probe.xid_events] == [XidEvent(address, 31)]

@@ -39,6 +39,7 @@ STATES = st.builds(
     error=st.text(),
     error_code=st.none() | st.integers(0, 999),
     is_lost=st.booleans(),
+    xids=st.lists(st.integers(0, 999), max_size=3).map(tuple),
 )
 
 

@@ -54,7 +54,7 @@ CONTAINED = _rule(
     "Xid 94 within the last hour",
     Severity.INFO,
     Action.TELL_OWNER,
-    advice="one job lost its memory and must start again; the card stays, and its row is remapped at the next reset",
+    advice="one job lost its memory and must start again; the card stays, its row is remapped at a reset",
 )
 RESET = _rule(
     Calls.RESET.value,
@@ -68,8 +68,8 @@ HARDWARE = _rule(
     "Xid 48, 74 or 144 to 150 since the card last recovered",
     Severity.CRITICAL,
     Action.RESET,
-    advice="drain and reset the card; if it comes back, the numbers behind the Xid in the kernel's log say which "
-    "part is at fault",
+    advice="drain and reset the card; if it comes back, the numbers behind the Xid in the kernel's log name "
+    "the part",
 )
 REPLACE = _rule(
     Calls.REPLACE.value,
