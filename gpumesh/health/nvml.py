@@ -19,8 +19,9 @@ from gpumesh.health import nvml_errors
 from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Reading
 from gpumesh.health.nvml_card import Card, Known, Session
 from gpumesh.health.nvml_events import EventWatch
-from gpumesh.health.nvml_processes import read_processes
-from gpumesh.health.nvml_readings import read_memory, read_remapped, read_utilization
+from gpumesh.health.nvml_mig import read_instances, read_layout, read_mig_mode
+from gpumesh.health.nvml_processes import Users, read_processes
+from gpumesh.health.nvml_readings import read_memory, read_remapped, read_seldom, read_utilization
 from gpumesh.health.nvml_table import (
     FIELDS,
     IDENTITY,
@@ -33,6 +34,8 @@ from gpumesh.health.nvml_table import (
 )
 from gpumesh.health.plausible import keep_plausible, keep_plausible_memory
 
+SELDOM_LOOKS: Final = 12
+"""What hardly ever changes is read with every so many looks: once a minute at the default interval."""
 _MAX_KNOWN: Final = 256
 
 
@@ -46,6 +49,7 @@ class NvmlDriver:
     def __init__(self, *, root: Path = Path("/"), announce: Callable[[str], None] = lambda _: None) -> None:
         self._root = root
         self._announce = announce
+        self._users = Users(root)
         self._session: Session | None = None
         self._watch: EventWatch | None = None
         self._known: dict[str, Known] = {}
@@ -161,13 +165,22 @@ class NvmlDriver:
         return info
 
     def _reading(self, card: Card, info: DeviceInfo) -> Reading:
-        values: dict[str, Any] = {call.field: card.ask(call) for call in READING}
-        if values["mig_enabled"] != card.known.mig_enabled:
+        values = read_mig_mode(card)
+        is_carved = values.get("mig_enabled")
+        if is_carved != card.known.mig_enabled:
             # With MIG on or off a card supports other things.
             card.known.unsupported.clear()
-            card.known.mig_enabled = values["mig_enabled"]
+            card.known.mig_enabled, card.known.num_looks = is_carved, 0
+        values |= {call.field: card.ask(call) for call in READING}
         if values["performance_state"] == UNKNOWN_PERFORMANCE_STATE:
             values["performance_state"] = None
+        if card.known.num_looks % SELDOM_LOOKS == 0:
+            card.known.seldom = read_seldom(card, info.virtualization, info.num_nvlinks)
+            card.known.mig_layout = read_layout(card, info.num_mig_instances_max) if is_carved else None
+        card.known.num_looks += 1
+        values |= card.known.seldom
+        if card.known.mig_layout is not None:
+            values["mig_instances"] = read_instances(card, card.known.mig_layout)
         values |= card.fields(FIELDS)
         values |= read_utilization(card)
         values |= read_remapped(card)
@@ -178,7 +191,7 @@ class NvmlDriver:
                 memory_used_bytes=memory.get("used"),
                 memory_free_bytes=memory.get("free"),
                 memory_reserved_bytes=memory.get("reserved"),
-                processes=read_processes(card, self._root),
+                processes=read_processes(card, self._root, self._users),
             )
         )
         card.num_dropped += num_dropped

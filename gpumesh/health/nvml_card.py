@@ -8,8 +8,8 @@ from typing import Any
 
 from gpumesh.errors import DriverError, GpuLostError, NotSupportedError
 from gpumesh.health import nvml_errors
-from gpumesh.health.devices import DeviceInfo
-from gpumesh.health.nvml_table import FIELD_MEMBERS, Call, Fields
+from gpumesh.health.devices import DeviceInfo, MigInstance
+from gpumesh.health.nvml_table import FIELD_MEMBERS, Call, FieldKey, Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,10 @@ class Known:
     info: DeviceInfo | None = None
     num_dropped: int = 0
     mig_enabled: bool | None = None
+    num_looks: int = 0
+    seldom: dict[str, Any] = field(default_factory=dict)
+    """What is read once in a while, as it was read last."""
+    mig_layout: tuple[tuple[Any, MigInstance], ...] | None = None
 
 
 @dataclass(slots=True)
@@ -94,7 +98,7 @@ class Card:
                 self._note_field(number, answer.nvmlReturn)
         return values
 
-    def _note_field(self, number: int, code: int) -> None:
+    def _note_field(self, number: FieldKey, code: int) -> None:
         if code == nvml_errors.INVALID_ARGUMENT:
             # A driver that is older than the field says so.
             code = nvml_errors.NOT_SUPPORTED

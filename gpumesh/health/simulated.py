@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpumesh.errors import ConfigError, DriverAbsentError, DriverError
-from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Process, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, MigInstance, Process, Reading
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +31,11 @@ _POLL_S: Final = 0.05
 _LOST: Final = 15
 _DRIVER_NOT_LOADED: Final = 9
 _FIRST_PID: Final = 4000
-_READING_FIELDS: Final = frozenset(item.name for item in fields(Reading)) - {"processes"}
+_READING_FIELDS: Final = frozenset(item.name for item in fields(Reading)) - {
+    "processes",
+    "nvlinks",
+    "mig_instances",
+}
 _CARD_FAULTS: Final = _READING_FIELDS | {"lost", "missing", "hang", "busy", "xid"}
 _DRIVER_FAULTS: Final = frozenset({"driver_absent", "driver_hang", "gpu"})
 
@@ -262,6 +266,12 @@ def _reading(table: Mapping[str, Any]) -> Reading:
         Process(pid=_FIRST_PID + place, kind=kind, memory_bytes=memory_mib * _MIB, name=name)
         for place, (name, kind, memory_mib) in enumerate(table["processes"])
     )
+    if "nvlinks" in values:
+        values["nvlinks"] = tuple(values["nvlinks"])
+    if "mig_instances" in values:
+        values["mig_instances"] = tuple(
+            MigInstance(**_bytes_from_mib(item)) for item in values["mig_instances"]
+        )
     return Reading(**values)
 
 
