@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumesh.health.devices import Probe, Reading, XidCount
+from gpumesh.health.devices import MigInstance, Probe, Reading, XidCount
 from gpumesh.model import HostState
 from gpumesh.status.metrics import MAX_HOST_SERIES, Metrics, mesh_exposition
 from tests.samples.fleet import NOW, SampleSource, host, sample_probe, sample_view, uuid_of
@@ -186,3 +186,31 @@ def test_of_several_standing_xids_the_latest_is_the_gauge_and_a_lost_card_keeps_
     text = mesh_exposition(replace(view, hosts=(me,)), replace(probe, devices=(lost,), xids=counts), {})
     assert [value for _, value in series(text, "DCGM_FI_DEV_XID_ERRORS")] == [79.0]
     assert series(text, "DCGM_FI_DEV_SM_CLOCK") == []
+
+
+def test_a_mig_instance_has_its_memory_under_dcgm_exporters_labels() -> None:
+    probe = sample_probe()
+    device = probe.devices[0]
+    assert device.reading is not None
+    instances = (
+        MigInstance("MIG-1", 9, 0, "1g.10gb", 9856 << 20, 24 << 20, 9832 << 20),
+        MigInstance("MIG-2", 9, 1, "1c.1g.10gb", 9856 << 20, 24 << 20, 9832 << 20),
+        MigInstance("MIG-3", 11, 0, "1g.10gb"),
+    )
+    carved = replace(device, reading=replace(device.reading, mig_instances=instances))
+    text = mesh_exposition(sample_view(), replace(probe, devices=(carved,)), {})
+    used = {labels.get("GPU_I_ID"): value for labels, value in series(text, "DCGM_FI_DEV_FB_USED")}
+    assert used == {None: 300, "9": 24}
+    line = next(line for line in text.splitlines() if "GPU_I_ID" in line)
+    names = [part.partition("=")[0] for part in line[line.index("{") + 1 : line.index("}")].split(",")]
+    assert names[4:8] == ["modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname"]
+
+
+def test_bandwidth_of_nvlink_is_both_ways_or_nothing() -> None:
+    probe = sample_probe()
+    device = probe.devices[0]
+    assert device.reading is not None
+    linked = replace(device, reading=replace(device.reading, nvlink_tx_kib=100, nvlink_rx_kib=20))
+    half = replace(device, reading=replace(device.reading, nvlink_tx_kib=100))
+    text = mesh_exposition(sample_view(), replace(probe, devices=(linked, half)), {})
+    assert [value for _, value in series(text, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")] == [120]
