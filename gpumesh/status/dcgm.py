@@ -1,8 +1,8 @@
 """This host's readings under dcgm-exporter's names, types and labels, so that its dashboards work.
 
-Which there are stands in :mod:`gpumesh.status.dcgm_series`. A value that the card cannot say is left
-out, and a card that is lost or failing has none at all but for its Xid (NVIDIA/gpu-monitoring-tools#188): the last good
-value of a dead card must not live on.
+Which there are stands in :mod:`gpumesh.status.dcgm_series`. A value that the card cannot say is left out, and
+a card that is lost or failing has none at all but for its Xid (NVIDIA/gpu-monitoring-tools#188): the last
+good value of a dead card must not live on.
 """
 
 from __future__ import annotations
