@@ -108,6 +108,7 @@ class Daemon:
             lend=self._lend,
             on_report=self._shell.pump,
             on_event=self._publish_event,
+            is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
             root=self._root,
         )
         self._meeting = Meeting(self._config.gossip.seeds, self._state, self._mesh, self._shell.pump)

@@ -28,6 +28,7 @@ from gpumesh.model import Admission, Event, Finding, HealthReport, Identity, Sev
 
 INVENTORY: Final = "inventory"
 XIDS: Final = "xids"
+RELEASED: Final = "the driver is let go of while this host is drained; `gpumesh uncordon` takes it up again"
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +45,9 @@ class Look:
     """Runs the prober and the health engine and publishes their report.
 
     ``on_report`` is called after each look, so that the shell sends what it led to; ``lend`` is told what the
-    owner's sharing rule says; ``on_event`` is given what is news to people. ``root`` is where
-    /proc, /sys and /dev/kmsg are read.
+    owner's sharing rule says; ``on_event`` is given what is news to people. While
+    ``is_drained`` says so and no program computes any more, the driver is let go of, so that it can be
+    upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Look:
         lend: Callable[[Admission, str], None],
         on_report: Callable[[], None],
         on_event: Callable[[Event], None],
+        is_drained: Callable[[], bool] = lambda: False,
         root: Path = Path("/"),
     ) -> None:
         self._config = config
@@ -67,6 +70,7 @@ class Look:
         self._lend = lend
         self._on_report = on_report
         self._on_event = on_event
+        self._is_drained = is_drained
         self._prober = Prober(config.gpu, host=identity.host_id, root=root)
         self._host_prober = HostProber(root)
         self._kernel_log = KernelLog(root)
@@ -98,7 +102,11 @@ class Look:
             await asyncio.sleep(next_at - loop.time())
 
     async def look_once(self) -> None:
-        """Do one look and publish what it found."""
+        """Do one look and publish what it found; on a drained host, let go of the driver instead."""
+        is_free = self._is_drained() and not any(gpu.is_busy for gpu in self._health.report.gpus)
+        if is_free and await self._prober.let_go():
+            self._publish_release()
+            return
         probe, host = await asyncio.gather(self._prober.probe(), self._host_prober.probe(boot_time()))
         now = boot_time()
         unix = now + unix_offset()
@@ -113,6 +121,13 @@ class Look:
             self._on_event(_xid_event(news, self._identity))
         self._publisher.set_health(self._with_losses(report, unix), now)
         self._lend(*self._sharing.judge(probe, datetime.now().astimezone(), now))
+        self._on_report()
+
+    def _publish_release(self) -> None:
+        now = boot_time()
+        report = self._health.handle_release(RELEASED, now + unix_offset())
+        self.latest = Probe(driver=None, error=RELEASED, xids=self._health.xids())
+        self._publisher.set_health(self._with_losses(report, now + unix_offset()), now)
         self._on_report()
 
     def reconfigure(self, config: Config) -> None:

@@ -148,6 +148,24 @@ class Prober:
                 return self._fail(Probe(driver=None, error=reason), MAX_BACKOFF_S)
         return await self._look()
 
+    async def let_go(self) -> bool:
+        """End the child until the next look starts another; False if it does not end, and is looked after.
+
+        A child that is stuck is not asked: it is told of by :meth:`probe`, and none is started behind it.
+        """
+        async with self._lock:
+            child = self._child
+            if child is None:
+                return True
+            if self._is_stuck():
+                return False
+            child.ask_to_end()
+            if not await child.wait_reaped(_END_S):
+                return False
+            child.release()
+            self._child = self._round = None
+            return True
+
     async def close(self) -> None:
         """Let go of the driver: ask, wait, SIGTERM, wait; a child stuck in the kernel is left, never killed.
 

@@ -202,6 +202,8 @@ class DeviceState:
     """Absurd values left out of the reading."""
     xids: tuple[int, ...] = ()
     """Xids that the driver has told of this card since the last look."""
+    is_resting: bool = False
+    """Asleep, or about to be: the card was not touched, and what is known of it stands."""
 
 
 @dataclass(frozen=True, slots=True)

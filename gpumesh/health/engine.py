@@ -8,6 +8,8 @@ and nothing in it moves with the noise of a reading: what it holds travels to th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from gpumesh.config import Config
@@ -23,11 +25,12 @@ from gpumesh.health.verdicts import Standing, verdict_of
 from gpumesh.health.xid_lines import LineReader
 from gpumesh.health.xid_words import XidNews, counts_of, news_of
 from gpumesh.health.xids import XidLog, sightings_of
-from gpumesh.model import Baseline, Gpu, HealthReport, Verdict
+from gpumesh.model import Baseline, Finding, Gpu, HealthReport, Scalar, Severity, Verdict
 
 LEAST_GAP_S: Final = 30.0
 """A shorter pause between looks never breaks a symptom's course."""
 GAP_INTERVALS: Final = 3.0
+_RELEASED: Final[Mapping[str, Scalar]] = MappingProxyType({"code": "released"})
 
 
 class Health:
@@ -56,6 +59,7 @@ class Health:
         self._lines = LineReader()
         self._xids = XidLog(settled_xids or {})
         self._unix_offset = 0.0
+        self._released_at: float | None = None
         self._driver_version: str | None = None
         self._cuda_version: str | None = None
         self._report = HealthReport(
@@ -99,6 +103,7 @@ class Health:
 
         ``now`` is seconds on the boot clock, ``unix`` is for ``since`` alone.
         """
+        self._released_at = None
         stock = take_stock(self._inventory, probe, expected=self._config.gpu.expected, unix=unix)
         self._inventory = stock.inventory
         self._take_versions(probe)
@@ -106,11 +111,11 @@ class Health:
         baseline = self._hold_to_baseline(host)
         xids = self._xids.records()
         look = Look(probe, host, stock, _bus(probe), baseline, xids, self._config, now, unix)
-        # A card that a hung driver did not get to has refused nothing.
+        # A card that a hung driver did not get to has refused nothing; nor has one that was let sleep.
         cards = [
             self._card(state, uuid, now)
             for uuid, state in stock.seen.items()
-            if state.reading is not None or not probe.is_hung
+            if not state.is_resting and (state.reading is not None or not probe.is_hung)
         ]
         self._run_host_checks(look)
         self._run_card_checks(cards, now, unix)
@@ -168,7 +173,7 @@ class Health:
         is_read = state.reading is not None and state.info is not None
         return Card(info, state, state.reading or Reading(), is_read=is_read, now=now)
 
-    def _conclude(self, stock: Stock, baseline: Baseline) -> HealthReport:
+    def _conclude(self, stock: Stock, baseline: Baseline | None) -> HealthReport:
         findings = self._standing.findings(HOST)
         cards = [self._conclude_card(card, stock) for card in self._inventory.cards]
         kept = {card.uuid for card in self._inventory.cards}
@@ -182,10 +187,39 @@ class Health:
             baseline=baseline,
         )
 
+    def handle_release(self, reason: str, unix: float) -> HealthReport:
+        """Take it that the driver was let go of: cards are neither known nor lost until the next look.
+
+        ``unix`` is for ``since`` alone.
+        """
+        if self._released_at is None:
+            self._released_at = unix
+        stock = Stock(self._inventory, is_complete=False)
+        report = self._conclude(stock, self._report.baseline)
+        note = Finding("driver", HOST, Severity.INFO, reason, evidence=_RELEASED, since=self._released_at)
+        gpus = tuple(
+            replace(gpu, findings=(*gpu.findings, replace(note, subject=subject_of(gpu.uuid))))
+            for gpu in report.gpus
+        )
+        report = replace(report, findings=(*report.findings, note), gpus=gpus)
+        if report != self._report:
+            self._report = report
+        return self._report
+
+    def _rested(self, known: KnownCard, findings: tuple[Finding, ...]) -> Gpu:
+        """Return what was last concluded of a card that was let sleep since."""
+        before = next((gpu for gpu in self._report.gpus if gpu.uuid == known.uuid), _remembered(known))
+        is_known = before.verdict is not Verdict.UNKNOWN
+        return replace(
+            before, index=known.index, verdict=verdict_of(findings, is_known=is_known), findings=findings
+        )
+
     def _conclude_card(self, known: KnownCard, stock: Stock) -> Gpu:
         state = stock.seen.get(known.uuid)
         reading = state.reading if state else None
         findings = self._standing.findings(subject_of(known.uuid))
+        if state is not None and state.is_resting:
+            return self._rested(known, findings)
         free = self._free.setdefault(known.uuid, FreeMemory())
         return Gpu(
             uuid=known.uuid,

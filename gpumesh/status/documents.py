@@ -261,6 +261,7 @@ def status_document(view: View, probe: Probe | None) -> Document:
     devices = devices_by_uuid(probe)
     for gpu in document["gpus"]:
         device = devices.get(gpu["uuid"])
+        gpu["resting"] = device.is_resting if device else None
         gpu["device"] = device_document(device.info) if device and device.info else None
         gpu["reading"] = reading_document(device.reading) if device and device.reading else None
     document["probe"] = probe_document(probe)

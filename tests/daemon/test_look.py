@@ -10,7 +10,7 @@ import pytest_asyncio
 from gpumesh.config import Config, GpuConfig, HostConfig
 from gpumesh.daemon.look import Look
 from gpumesh.daemon.statedir import StateDirectory
-from gpumesh.model import Event, Gpu, HealthReport, Identity, Verdict
+from gpumesh.model import Event, Gpu, HealthReport, Identity, Severity, Verdict
 
 BOOT = "b0070000-0000-4000-8000-000000000001"
 
@@ -28,6 +28,7 @@ class Host:
         self.report: HealthReport | None = None
         self.events: list[Event] = []
         self.looks: list[Look] = []
+        self.is_drained = False
         self.start()
 
     def start(self, boot_id: str = BOOT) -> Look:
@@ -46,6 +47,7 @@ class Host:
                 lend=lambda _admission, _reason: None,
                 on_report=lambda: None,
                 on_event=self.events.append,
+                is_drained=lambda: self.is_drained,
                 root=self.folder,
             )
         )
@@ -116,3 +118,36 @@ async def test_what_a_card_has_recovered_from_is_not_held_against_it_after_a_res
     host.start(boot_id="b0070000-0000-4000-8000-000000000002")
     host.faults.write_text("[gpu.0]\nrecovery_action = 1\n")
     assert "xid" in {finding.check for finding in (await host.look()).findings}
+
+
+async def test_dcgm_exporter_716_a_drained_host_lets_go_of_its_driver_and_takes_it_up_again(
+    host: Host,
+) -> None:
+    before = await host.look()
+    host.is_drained = True
+    gpu = await host.look()
+    assert gpu.uuid == before.uuid
+    assert (gpu.verdict, gpu.index) == (Verdict.UNKNOWN, before.index), "not known, and not lost"
+    (finding,) = gpu.findings
+    assert (finding.check, finding.severity) == ("driver", Severity.INFO)
+    assert "uncordon" in finding.reason
+    since = finding.since
+    assert (await host.look()).findings[0].since == since
+    probe = host.looks[-1].latest
+    assert probe is not None
+    assert (probe.devices, probe.driver) == ((), None)
+    host.is_drained = False
+    again = await host.look()
+    assert (again.verdict, again.findings) == (Verdict.HEALTHY, ())
+    assert host.report is not None
+    assert "driver" not in {item.check for item in host.report.findings}
+
+
+async def test_a_drained_host_goes_on_watching_a_card_that_still_computes(host: Host) -> None:
+    host.faults.write_text("[gpu.0]\nbusy = true\n")
+    assert (await host.look()).is_busy
+    host.is_drained = True
+    assert (await host.look()).verdict is Verdict.HEALTHY
+    host.faults.write_text("")
+    assert not (await host.look()).is_busy
+    assert (await host.look()).verdict is Verdict.UNKNOWN

@@ -118,6 +118,16 @@ def test_what_a_card_is_and_its_links_and_slices_are_shown_and_what_it_lacks_is_
     assert document["gpus"][1]["device"] is None
 
 
+def test_a_card_that_was_let_sleep_is_told_from_one_that_could_not_be_read() -> None:
+    probe = sample_probe()
+    asleep = replace(probe.devices[0], reading=None, is_resting=True)
+    document = documents.status_document(sample_view(), replace(probe, devices=(asleep, probe.devices[1])))
+    assert [(gpu["resting"], gpu["reading"] is None) for gpu in document["gpus"]] == [
+        (True, True),
+        (False, False),
+    ]
+
+
 def test_xids_are_shown_with_count_and_time() -> None:
     counts = (XidCount("GPU-1", "00000000:01:00.0", 31, 2, NOW, is_settled=True),)
     document = documents.probe_document(replace(sample_probe(), xids=counts))
