@@ -24,7 +24,7 @@ from gpumesh.health.xid_catalogue import kind_of
 from gpumesh.health.xid_words import XidNews
 from gpumesh.health.xids import settled_from_json, settled_to_json
 from gpumesh.lease.sharing import Sharing
-from gpumesh.model import Admission, Event, Finding, HealthReport, Identity, Severity
+from gpumesh.model import Admission, Event, Finding, HealthReport, Identity
 
 INVENTORY: Final = "inventory"
 XIDS: Final = "xids"
@@ -44,10 +44,11 @@ class Publisher(Protocol):
 class Look:
     """Runs the prober and the health engine and publishes their report.
 
-    ``on_report`` is called after each look, so that the shell sends what it led to; ``lend`` is told what the
-    owner's sharing rule says; ``on_event`` is given what is news to people. While
-    ``is_drained`` says so and no program computes any more, the driver is let go of, so that it can be
-    upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
+    ``own_findings`` gives what the daemon finds about itself at an instant (boot clock, Unix); ``on_report``
+    is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
+    sharing rule says; ``on_event`` is given what is news to people. While ``is_drained`` says so and no
+    program computes any more, the driver is let go of, so that it can be upgraded or unbound
+    (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Look:
         publisher: Publisher,
         *,
         identity: Identity,
+        own_findings: Callable[[float, float], tuple[Finding, ...]],
         lend: Callable[[Admission, str], None],
         on_report: Callable[[], None],
         on_event: Callable[[Event], None],
@@ -67,6 +69,7 @@ class Look:
         self._state = state
         self._publisher = publisher
         self._identity = identity
+        self._own_findings = own_findings
         self._lend = lend
         self._on_report = on_report
         self._on_event = on_event
@@ -119,16 +122,20 @@ class Look:
         self._keep_xids()
         for news in self._health.next_xid_news():
             self._on_event(_xid_event(news, self._identity))
-        self._publisher.set_health(self._with_losses(report, unix), now)
+        self._publish(report, now, unix)
         self._lend(*self._sharing.judge(probe, datetime.now().astimezone(), now))
         self._on_report()
 
     def _publish_release(self) -> None:
         now = boot_time()
-        report = self._health.handle_release(RELEASED, now + unix_offset())
+        unix = now + unix_offset()
         self.latest = Probe(driver=None, error=RELEASED, xids=self._health.xids())
-        self._publisher.set_health(self._with_losses(report, now + unix_offset()), now)
+        self._publish(self._health.handle_release(RELEASED, unix), now, unix)
         self._on_report()
+
+    def _publish(self, report: HealthReport, now: float, unix: float) -> None:
+        own = self._own_findings(now, unix)
+        self._publisher.set_health(replace(report, findings=report.findings + own) if own else report, now)
 
     def reconfigure(self, config: Config) -> None:
         """Take up a changed configuration of baseline and sharing."""
@@ -163,21 +170,6 @@ class Look:
             loses = "after a restart, Xids that a card has recovered from may be held against it once more"
             if self._state.write(XIDS, settled_to_json(settled, self._identity.boot_id), loses=loses):
                 self._kept_xids = settled
-
-    def _with_losses(self, report: HealthReport, unix: float) -> HealthReport:
-        """Add what the state directory cannot keep: told, and no reason to take no work."""
-        losses = tuple(
-            Finding(
-                check="state-directory",
-                subject="host",
-                severity=Severity.INFO,
-                reason=reason,
-                advice=f"make {self._state.path} writable and give it space",
-                since=unix,
-            )
-            for reason in self._state.losses.values()
-        )
-        return replace(report, findings=report.findings + losses) if losses else report
 
 
 def _xid_event(news: XidNews, identity: Identity) -> Event:

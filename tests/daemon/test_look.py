@@ -44,6 +44,7 @@ class Host:
                 StateDirectory(self.folder / "state"),
                 self,
                 identity=Identity("h1", "pc01", 1, boot_id),
+                own_findings=lambda _now, _unix: (),
                 lend=lambda _admission, _reason: None,
                 on_report=lambda: None,
                 on_event=self.events.append,
