@@ -29,7 +29,7 @@ from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.daemon.whereabouts import Whereabouts
 from gpumesh.health.devices import Probe
 from gpumesh.mesh.engine import Mesh
-from gpumesh.model import Address, Admission, Finding, HostState, Identity, Reachability, View
+from gpumesh.model import Address, Admission, Event, Finding, HostState, Identity, Reachability, View
 from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
@@ -58,6 +58,7 @@ class Daemon:
 
     def __init__(self, config: Config, notifier: Notifier, root: Path = Path("/")) -> None:
         self._config = config
+        self._root = root
         self._notifier = notifier
         self._sealing = read_sealing(config.gossip)
         runtime = Path(config.control.socket).parent
@@ -110,10 +111,13 @@ class Daemon:
             self._config,
             self._state,
             self._mesh,
-            host_id=self._identity.host_id,
+            identity=self._identity,
             own_findings=self._own_findings,
             lend=self._lend,
             on_report=self._shell.pump,
+            on_event=self._publish_event,
+            is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
+            root=self._root,
         )
         self._publish_admission()
         await self._open()
@@ -208,7 +212,7 @@ class Daemon:
         return {
             **self._mesh.counters,
             **self._socket.counters,
-            "looks_total": self._look.num_looks,
+            **self._look.counters,
             "receive_buffer_bytes": self._socket.receive_buffer_bytes,
             "state_losses": len(self._state.losses),
         }
@@ -283,8 +287,11 @@ class Daemon:
             )
             self._identity = keep_epoch(self._state, self._identity, self._mesh.epoch)
         while (event := self._mesh.next_event()) is not None:
-            self._feed.publish(event)
-            log_event(event)
+            self._publish_event(event)
+
+    def _publish_event(self, event: Event) -> None:
+        self._feed.publish(event)
+        log_event(event)
 
     async def _tell_systemd(self) -> None:
         """Keep the one-line status fresh, and the wall clock that people see."""
