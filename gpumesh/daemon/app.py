@@ -34,7 +34,6 @@ from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
 """How long a leaving daemon goes on answering, so that its goodbye is heard even where packets are lost."""
-STATUS_EVERY_S: Final = 1.0
 _NEEDS_RESTART: Final = (
     "gossip.fleet",
     "gossip.bind",
@@ -81,6 +80,7 @@ class Daemon:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
         self._fault: BaseException | None = None
+        self._is_status_stale = True
 
     # Start, wait, stop.
 
@@ -105,7 +105,7 @@ class Daemon:
             unix_offset=unix_offset(),
         )
         self._shell = Shell(
-            self._mesh, self._socket, boot_time, on_progress=self._feed_watchdog, on_output=self._take_events
+            self._mesh, self._socket, boot_time, on_progress=self._take_progress, on_output=self._take_events
         )
         self._look = Look(
             self._config,
@@ -114,7 +114,7 @@ class Daemon:
             identity=self._identity,
             own_findings=self._own_findings,
             lend=self._lend,
-            on_report=self._shell.pump,
+            on_report=self._take_report,
             on_event=self._publish_event,
             is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
             root=self._root,
@@ -126,7 +126,6 @@ class Daemon:
             self._look.run(),
             self._meeting.run(self._mesh, self._shell.pump),
             self._whereabouts.watch(self._meeting.addresses, self._move),
-            self._tell_systemd(),
         ):
             task = loop.create_task(work)
             task.add_done_callback(self._handle_end_of)
@@ -265,8 +264,17 @@ class Daemon:
     def _own_findings(self, now: float, unix: float) -> tuple[Finding, ...]:
         return self._own.standing(self._mesh.counters, now, unix)
 
-    def _feed_watchdog(self) -> None:
+    def _take_progress(self) -> None:
         self._notifier.feed_watchdog(boot_time())
+        self._meeting.notice(self._mesh)
+
+    def _take_report(self) -> None:
+        """Send what a look led to; renew the wall clock for people and, after news, the one-line status."""
+        self._mesh.unix_offset = unix_offset()
+        self._shell.pump()
+        if self._is_status_stale:
+            self._is_status_stale = False
+            self._notifier.status(self._status_line())
 
     def _lend(self, admission: Admission, reason: str) -> None:
         self._admission.set_sharing(admission, reason)
@@ -290,19 +298,15 @@ class Daemon:
             self._publish_event(event)
 
     def _publish_event(self, event: Event) -> None:
+        self._is_status_stale = True
         self._feed.publish(event)
         log_event(event)
 
-    async def _tell_systemd(self) -> None:
-        """Keep the one-line status fresh, and the wall clock that people see."""
-        while True:
-            self._mesh.unix_offset = unix_offset()
-            view = self.view()
-            gpus = len(view.me.health.gpus) if view.me.health else 0
-            reason = f" ({view.me.reason})" if view.me.reason else ""
-            others = len(view.hosts) - 1
-            self._notifier.status(f"{view.me.state}{reason}; {gpus} GPUs here, {others} other hosts known")
-            await asyncio.sleep(STATUS_EVERY_S)
+    def _status_line(self) -> str:
+        view = self.view()
+        gpus = len(view.me.health.gpus) if view.me.health else 0
+        reason = f" ({view.me.reason})" if view.me.reason else ""
+        return f"{view.me.state}{reason}; {gpus} GPUs here, {len(view.hosts) - 1} other hosts known"
 
 
 def _name(config: Config) -> str:

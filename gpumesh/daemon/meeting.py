@@ -13,7 +13,6 @@ from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.model import Address, View
 
-ASK_EVERY_S: Final = 0.5
 KEEP_EVERY_S: Final = 30.0
 DEFAULT_PORT: Final = 7977
 
@@ -46,6 +45,8 @@ class Meeting:
         self._found: list[Address] = []
         self._cached = load_peers(state)
         self._kept = list(self._cached)
+        self._kept_at = boot_time()
+        self._is_due = asyncio.Event()
         self._complaints: dict[str, str] = {}
 
     def addresses(self) -> list[Address]:
@@ -57,9 +58,14 @@ class Meeting:
         self._found, failed = await self._lookups.resolve(self.seeds, DEFAULT_PORT)
         self._complain(failed)
 
+    def notice(self, joiner: Joiner) -> None:
+        """See whether an attempt to join or a look at the peers is due; called whenever timers have run."""
+        now = boot_time()
+        if joiner.wants_seeds(now) or now - self._kept_at >= KEEP_EVERY_S:
+            self._is_due.set()
+
     async def run(self, joiner: Joiner, pump: Callable[[], None]) -> None:
         """Serve the engine's wish for seeds; ends only by cancellation."""
-        kept_at = boot_time()
         while True:
             if joiner.wants_seeds(boot_time()):
                 await self.resolve_seeds()
@@ -67,10 +73,11 @@ class Meeting:
                     [*self._found, *(peer for peer in self._cached if peer not in self._found)], boot_time()
                 )
                 pump()
-            if boot_time() - kept_at >= KEEP_EVERY_S:
-                kept_at = boot_time()
+            if boot_time() - self._kept_at >= KEEP_EVERY_S:
+                self._kept_at = boot_time()
                 self.keep(joiner)
-            await asyncio.sleep(ASK_EVERY_S)
+            self._is_due.clear()
+            await self._is_due.wait()
 
     def keep(self, joiner: Joiner) -> None:
         """Keep the addresses of all peers known now, if they changed; an empty fleet forgets none."""
