@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gpumesh.cli.fleetfiles import new_key
+from gpumesh.config.keyring import new_key
 
 KINSHIP = "kinship==0.4.0"
 AGENT = Path(__file__).with_name("kinship_agent.py")

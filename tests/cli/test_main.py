@@ -191,10 +191,10 @@ def test_colour_is_for_terminals_that_want_it(
 
 
 def test_a_private_configuration_does_not_stop_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_path: Path, _mode: str) -> None:
+    def refuse(_path: Path, _max_bytes: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(sys.modules["gpumesh.config.load"], "read_regular", refuse)
     terminal = Terminal(io.StringIO(), io.StringIO(), None, False)
     client = Session(terminal, None, "", False).daemon()
     assert client.where.startswith("http://127.0.0.1:9477 (default;")

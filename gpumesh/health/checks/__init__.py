@@ -18,6 +18,7 @@ from gpumesh.health.checks import (
     remap,
     retired,
     temperature,
+    xid,
 )
 from gpumesh.health.rules import Check
 
@@ -32,6 +33,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     remap.CHECK,
     retired.CHECK,
     recovery.CHECK,
+    xid.CHECK,
     pcie.CHECK,
     pace.CHECK,
     baseline.CHECK,
