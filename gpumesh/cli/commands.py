@@ -40,7 +40,9 @@ COMMANDS: Final = (
         "status", "this host, or another by name: state, GPUs, findings and what to do", "gpumesh.cli.status"
     ),
     Command(
-        "check", "one line on this host's health; exit code 1 if it is not healthy", "gpumesh.cli.status"
+        "check",
+        "one line on this host's health, with or without a daemon; exit code 1 if it is not healthy",
+        "gpumesh.cli.check",
     ),
     Command("fleet", "all hosts", "gpumesh.cli.fleet"),
     Command("top", "all hosts, drawn again each two seconds", "gpumesh.cli.fleet"),
