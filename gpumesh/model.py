@@ -173,7 +173,7 @@ class BaselineItem:
     """One line of the access baseline: what is expected and what was found."""
 
     name: str
-    """``driver``, ``cuda``, ``container-toolkit`` or ``kernel``."""
+    """``driver``, ``cuda``, ``container-toolkit``, ``kernel``, or a condition such as ``cdi``."""
     expected: str
     found: str | None
     """None: could not be read."""

@@ -44,6 +44,11 @@ COMMANDS: Final = (
         "one line on this host's health, with or without a daemon; exit code 1 if it is not healthy",
         "gpumesh.cli.check",
     ),
+    Command(
+        "baseline",
+        "what this host should have and has, and what to do; capture one, or compare the fleet",
+        "gpumesh.cli.baseline",
+    ),
     Command("fleet", "all hosts", "gpumesh.cli.fleet"),
     Command("top", "all hosts, drawn again each two seconds", "gpumesh.cli.fleet"),
     Command("gpus", "all GPUs of the fleet", "gpumesh.cli.gpus"),

@@ -171,7 +171,12 @@ class GpuConfig:
 class BaselineConfig:
     """What driver, CUDA, container toolkit and kernel this host is held to."""
 
-    file: str = text("file", "", "TOML file with the accepted versions; empty takes the built-in baseline.")
+    file: str = text(
+        "file",
+        "",
+        "TOML file with what is expected (`gpumesh baseline capture` writes one); empty takes the built-in "
+        'baseline, "modern" the one that is shipped for CUDA 12.8 and later.',
+    )
     mode: str = choice(
         "mode",
         "warn",

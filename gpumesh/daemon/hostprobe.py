@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from gpumesh.daemon.containerfiles import ContainerFiles
+from gpumesh.daemon.walltime import is_clock_synchronised
 from gpumesh.health.hostprobe import HostProbe, parse_os_release, parse_toolkit_version
 
 DEADLINE_S: Final = 3.0
@@ -31,11 +34,19 @@ class HostProber:
     """Reads the host; what is costly is kept until its file changes.
 
     ``root``: where the host's file tree begins. ``deadline_s``: how long ``nvidia-ctk --version`` may take.
+    ``ask_clock`` says whether the clock is synchronised.
     """
 
-    def __init__(self, root: Path = Path("/"), deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        deadline_s: float = DEADLINE_S,
+        ask_clock: Callable[[], bool | None] = is_clock_synchronised,
+    ) -> None:
         self._root = root
         self._deadline_s = deadline_s
+        self._ask_clock = ask_clock
+        self._containers = ContainerFiles(root)
         self._toolkit: tuple[_Stamp, str | None, float] | None = None
 
     async def probe(self, now: float) -> HostProbe:
@@ -47,6 +58,8 @@ class HostProber:
             os=parse_os_release(release) if release else None,
             toolkit_version=await self._toolkit_version(now),
             is_nouveau_loaded=self._is_nouveau_loaded(),
+            is_clock_synchronised=self._ask_clock(),
+            containers=self._containers.read(),
         )
 
     def _is_nouveau_loaded(self) -> bool | None:

@@ -12,6 +12,7 @@ from typing import Final
 from gpumesh.config import Config
 from gpumesh.health import baseline as baselines
 from gpumesh.health.checks import CHECKS
+from gpumesh.health.conditions import Circumstances
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory, KnownCard
@@ -80,7 +81,7 @@ class Health:
         stock = take_stock(self._inventory, probe, expected=self._config.gpu.expected, unix=unix)
         self._inventory = stock.inventory
         self._take_versions(probe)
-        baseline = self._hold_to_baseline(host)
+        baseline = self._hold_to_baseline(host, stock)
         look = Look(probe, host, stock, _bus(probe), baseline, self._config, now, unix)
         # A card that a hung driver did not get to has refused nothing.
         cards = [
@@ -118,7 +119,7 @@ class Health:
             # A hung driver is still the same one; one that is gone may come back as another.
             self._driver_version = self._cuda_version = None
 
-    def _hold_to_baseline(self, host: HostProbe) -> Baseline:
+    def _hold_to_baseline(self, host: HostProbe, stock: Stock) -> Baseline:
         toolkit = host.toolkit_version
         found = {
             "driver": self._driver_version,
@@ -126,7 +127,8 @@ class Health:
             "container-toolkit": baselines.NOT_INSTALLED if toolkit == "" else toolkit,
             "kernel": host.kernel,
         }
-        return self._baseline.hold(found, self._config.baseline.mode)
+        now = Circumstances(host, self._inventory.cards, stock.seen)
+        return self._baseline.hold(found, self._config.baseline.mode, now)
 
     def _card(self, state: DeviceState, uuid: str, now: float) -> Card:
         known = self._inventory.find(uuid)

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from gpumesh.health.containers import Containers
+
 _TOOLKIT: Final = re.compile(r"\bversion:?\s+v?(\d[\w.+~-]*)")
 _OS_NAME: Final = re.compile(r"""^PRETTY_NAME=(["']?)(?P<name>.*?)\1\s*$""", re.MULTILINE)
 _MAX_NAME: Final = 120
@@ -25,6 +27,10 @@ class HostProbe:
     toolkit_version: str | None = None
     """Of the NVIDIA Container Toolkit; empty when it is not installed."""
     is_nouveau_loaded: bool | None = None
+    is_clock_synchronised: bool | None = None
+    """By a time service, as the kernel knows it."""
+    containers: Containers | None = None
+    """The container runtimes and what they know of the cards."""
 
 
 def parse_os_release(content: str) -> str | None:

@@ -29,6 +29,7 @@ from gpumesh.model import (
     View,
 )
 from gpumesh.status.feed import NumberedEvent
+from gpumesh.status.outliers import outliers
 
 Document = dict[str, Any]
 _UNSEEN = HealthReport(Verdict.UNKNOWN)
@@ -149,6 +150,7 @@ def fleet_document(view: View) -> Document:
         "num_hosts": len(view.hosts),
         "num_gpus": sum(len(host.health.gpus) for host in view.hosts if host.health),
         "states": state_counts(view.hosts),
+        "outliers": outliers(view),
         "hosts": [host_document(host) for host in view.hosts],
     }
 
