@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gpumesh.cli.checkformats import FORMATS, Checked, overall_verdict
-from gpumesh.cli.findings import findings_of
+from gpumesh.cli.findings import counts, findings_of
 from gpumesh.cli.health import HealthSeen, add_no_daemon, see_health
 from gpumesh.cli.session import Session
 from gpumesh.errors import GpumeshError
@@ -46,10 +46,6 @@ def run_check(args: argparse.Namespace, session: Session) -> int:
 
 def _checked(seen: HealthSeen) -> Checked:
     document = seen.document
-    telling = [
-        item
-        for item in findings_of(document)
-        if item["severity"] != "info" and not item.get("silenced_until")
-    ]
+    telling = [item for item in findings_of(document) if counts(item)]
     why = telling[0]["reason"] if telling else document["reason"]
     return Checked(document, overall_verdict(document), tuple(telling), why, seen.by)

@@ -56,6 +56,7 @@ COMMANDS: Final = (
     Command("cordon", "take no new work on this host", "gpumesh.cli.admission"),
     Command("uncordon", "take work again", "gpumesh.cli.admission"),
     Command("drain", "take no new work and give up what runs", "gpumesh.cli.admission"),
+    Command("silence", "for a time, let a check's findings on this host not count", "gpumesh.cli.silence"),
     Command("events", "what happens, as it happens", "gpumesh.cli.events"),
     Command("init", "make this host the first of a fleet: key and configuration", "gpumesh.cli.setup"),
     Command("token", "print what the next host needs to join", "gpumesh.cli.setup"),

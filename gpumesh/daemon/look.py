@@ -17,6 +17,7 @@ from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
+from gpumesh.health.silences import Silences
 from gpumesh.lease.sharing import Sharing
 from gpumesh.model import Admission, Finding, HealthReport, Severity
 
@@ -37,7 +38,7 @@ class Look:
     """Runs the prober and the health engine and publishes their report.
 
     ``on_report`` is called after each look, so that the shell sends what it led to; ``lend`` is told what the
-    owner's sharing rule says.
+    owner's sharing rule says; ``silences`` is read with each look.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Look:
         publisher: Publisher,
         *,
         host_id: str,
+        silences: Silences,
         lend: Callable[[Admission, str], None],
         on_report: Callable[[], None],
     ) -> None:
@@ -57,7 +59,7 @@ class Look:
         self._on_report = on_report
         self._prober = Prober(config.gpu, host=host_id)
         self._host_prober = HostProber()
-        self._health = Health(config, inventory=self._load_inventory())
+        self._health = Health(config, inventory=self._load_inventory(), silences=silences)
         self._kept = self._health.inventory
         self._sharing = Sharing(config.sharing)
         self.latest: Probe | None = None

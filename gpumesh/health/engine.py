@@ -18,6 +18,7 @@ from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory, KnownCard
 from gpumesh.health.occupancy import FreeMemory, is_busy
 from gpumesh.health.rules import HOST, Card, CardCheck, HostCheck, Look, Scope, subject_of
+from gpumesh.health.silences import Silences
 from gpumesh.health.stock import Stock, take_stock
 from gpumesh.health.verdicts import Standing, verdict_of
 from gpumesh.model import Baseline, Gpu, HealthReport, Verdict
@@ -31,7 +32,8 @@ class Health:
     """Turns probes into health reports.
 
     ``inventory`` is what was kept on disk; ``baseline`` what the host is held to (read from
-    ``baseline.file``, or the built-in one, if not given). Errors: ConfigError for a wrong baseline file.
+    ``baseline.file``, or the built-in one, if not given); ``silences`` is the operator's word on what is not
+    to count. Errors: ConfigError for a wrong baseline file.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Health:
         *,
         inventory: Inventory | None = None,
         baseline: baselines.BaselineRules | None = None,
+        silences: Silences | None = None,
     ) -> None:
         self._config = config
         self._inventory = inventory or Inventory()
@@ -47,6 +50,7 @@ class Health:
         self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.gpu.interval_s))
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
+        self._silences = silences or Silences()
         self._free: dict[str, FreeMemory] = {}
         self._driver_version: str | None = None
         self._cuda_version: str | None = None
@@ -93,7 +97,7 @@ class Health:
         self._run_card_checks(cards, now, unix)
         known = {HOST} | {subject_of(card.uuid) for card in self._inventory.cards}
         self._standing.keep_subjects(known.__contains__)
-        report = self._conclude(stock, baseline)
+        report = self._conclude(stock, baseline, now)
         if report != self._report:
             self._report = report
         return self._report
@@ -136,9 +140,9 @@ class Health:
         is_read = state.reading is not None and state.info is not None
         return Card(info, state, state.reading or Reading(), is_read=is_read, now=now)
 
-    def _conclude(self, stock: Stock, baseline: Baseline) -> HealthReport:
-        findings = self._standing.findings(HOST)
-        cards = [self._conclude_card(card, stock) for card in self._inventory.cards]
+    def _conclude(self, stock: Stock, baseline: Baseline, now: float) -> HealthReport:
+        findings = self._silences.mark(self._standing.findings(HOST), now)
+        cards = [self._conclude_card(card, stock, now) for card in self._inventory.cards]
         kept = {card.uuid for card in self._inventory.cards}
         self._free = {uuid: free for uuid, free in self._free.items() if uuid in kept}
         return HealthReport(
@@ -150,10 +154,10 @@ class Health:
             baseline=baseline,
         )
 
-    def _conclude_card(self, known: KnownCard, stock: Stock) -> Gpu:
+    def _conclude_card(self, known: KnownCard, stock: Stock, now: float) -> Gpu:
         state = stock.seen.get(known.uuid)
         reading = state.reading if state else None
-        findings = self._standing.findings(subject_of(known.uuid))
+        findings = self._silences.mark(self._standing.findings(subject_of(known.uuid)), now)
         free = self._free.setdefault(known.uuid, FreeMemory())
         return Gpu(
             uuid=known.uuid,

@@ -67,6 +67,7 @@ def finding_document(finding: Finding) -> Document:
         "advice": finding.advice,
         "evidence": {key: scalar(value) for key, value in finding.evidence.items()},
         "since": instant(finding.since),
+        "silenced_until": None if finding.silenced_until is None else instant(finding.silenced_until),
     }
 
 

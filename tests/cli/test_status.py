@@ -10,10 +10,10 @@ import pytest
 from gpumesh.cli.status import draw_status
 from gpumesh.cli.terminal import Terminal
 from gpumesh.health.devices import Probe
-from gpumesh.model import HealthReport, Verdict
+from gpumesh.model import HealthReport, Severity, Verdict
 from gpumesh.status.documents import status_document
 from tests.cli.conftest import Call
-from tests.samples.fleet import NO_DRIVER, NOW, SELF_ID, sample_probe, sample_view
+from tests.samples.fleet import NO_DRIVER, NOW, SELF_ID, SampleSource, sample_probe, sample_view
 
 Golden = Callable[[str, str], None]
 
@@ -62,3 +62,19 @@ def test_an_unknown_host_is_a_usage_error(api: str, call: Call) -> None:
     outcome = call("status", "pc1", "--api", api)
     assert (outcome.code, outcome.out) == (2, "")
     assert "did you mean pc01?" in outcome.err
+
+
+def test_a_silenced_finding_is_shown_last_with_its_end_and_does_not_fail_the_check(
+    api: str, call: Call, source: SampleSource
+) -> None:
+    silenced = replace(NO_DRIVER, check="pcie", reason="8 of 16 lanes", silenced_until=NOW + 3600)
+    told = replace(NO_DRIVER, severity=Severity.INFO, reason="for your information")
+    view = source.shown
+    health = view.hosts[0].health
+    assert health is not None
+    me = replace(view.hosts[0], health=replace(health, findings=(silenced, told)))
+    source.shown = replace(view, hosts=(me, *view.hosts[1:]))
+    out = call("status", "--api", api).out
+    assert "z host: 8 of 16 lanes (silenced until 2027-01-15 09:00 UTC)" in out
+    assert out.index("for your information") < out.index("8 of 16 lanes")
+    assert call("check", "--api", api).code == 0
