@@ -20,15 +20,12 @@ from typing import Final
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.context import RECLAIM, Context
 from gpumesh.swim.member import Member
+from gpumesh.swim.notices import Notices
 from gpumesh.swim.parameters import reclaim_interval, suspicion_bounds
-from gpumesh.swim.ports import IdentityConflict, MemberChanged, MemberForgotten
-from gpumesh.swim.post import Post
+from gpumesh.swim.ports import MemberChanged, MemberForgotten
 from gpumesh.swim.statement import Statement, Vouch, precedence
 from gpumesh.swim.suspicion import Suspicion
-from gpumesh.swim.wire import Gossip
 
-CONFLICT_SILENCE_S: Final = 60.0
-"""A conflict about one member is told at most this often."""
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
 
 
@@ -40,17 +37,24 @@ def short(host_id: str) -> str:
 class Belief:
     """Takes statements and evidence about other members, and judges suspicions that have run out."""
 
-    def __init__(self, context: Context, post: Post) -> None:
+    def __init__(self, context: Context, notices: Notices) -> None:
         self._context = context
-        self._post = post
+        self._notices = notices
 
     def handle_statement(
-        self, statement: Statement, now: float, *, is_sync: bool = False, is_joining: bool = False
+        self,
+        statement: Statement,
+        now: float,
+        *,
+        is_sync: bool = False,
+        is_joining: bool = False,
+        age_s: float = 0.0,
     ) -> None:
         """Take what a peer says of another member.
 
         ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
-        told of the whole fleet, and need not tell the fleet of itself.
+        told of the whole fleet, and need not tell the fleet of itself. ``age_s``: how long a member
+        unknown here has been gone.
         """
         context = self._context
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
@@ -58,7 +62,7 @@ class Belief:
             return
         member = context.table.get(statement.host_id)
         if member is None:
-            self._meet(statement, now, is_sync=is_sync, is_joining=is_joining)
+            self._meet(statement, now, is_sync=is_sync, is_joining=is_joining, age_s=age_s)
         elif precedence(statement.kind, statement.epoch, statement.incarnation) <= member.precedence:
             self._handle_older(member, statement, now)
         elif self._needs_examination(member, statement, now, is_sync=is_sync):
@@ -102,7 +106,7 @@ class Belief:
             held = member.statement()
             self.take(member, self._alive(member, incarnation), now)
             if held.kind is Reachability.FAILED:  # whoever comes back is told that it was gone for others
-                self._post.send(Gossip(), member.address, member, has_news=False, extra=held)
+                self._notices.pass_on(member, held)
         if not is_proven or not member.is_live:
             return
         member.evidence_at = member.answered_at = now
@@ -126,21 +130,19 @@ class Belief:
             Reachability.SUSPECT, member.host_id, member.epoch, member.incarnation, None, context.host_id
         )
         if member.reachability is Reachability.ALIVE:
-            self.take(member, statement, now, is_quiet=is_quiet)
-            self.notice(member, now)
-        elif member.suspicion is not None and member.suspicion.confirm(context.host_id):
-            self._set_timer(member)
-            if not is_quiet:
-                context.spread(statement, now, keeps_others=True)
-        if member.suspicion is None:
+            self.take(member, statement, now, is_quiet=True)
+            self._notices.tell(member, now)
+        suspicion = member.suspicion
+        if suspicion is None:
             return
-        member.suspicion.is_own = True
-        if (
-            doubt is not None
-            and doubt.incarnation == member.incarnation
-            and member.suspicion.confirm(doubt.accuser)
-        ):
-            self._set_timer(member)
+        suspicion.is_own = True
+        counts = context.host_id in suspicion.accusers or suspicion.confirm(context.host_id)
+        if counts and not is_quiet and not suspicion.is_told:
+            suspicion.is_told = True
+            context.spread(statement, now, keeps_others=len(suspicion.accusers) > 1)
+        if doubt is not None and doubt.incarnation == member.incarnation:
+            suspicion.confirm(doubt.accuser)
+        self._set_timer(member)
 
     def displace(self, member: Member, usurper: str, now: float) -> None:
         """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
@@ -204,28 +206,6 @@ class Belief:
         context.table.drop(member)
         self._tidy(member)
 
-    def notice(self, member: Member, now: float, to: Address | None = None) -> None:
-        """Tell a member that it stands accused, so that it can refute; at most once in a probe interval."""
-        if now - member.notice_at < self._context.parameters.probe_interval_s:
-            self._context.counters["notices/withheld"] += 1
-            return
-        member.notice_at = now
-        self._post.send(Gossip(), to or member.address, member, introduces=True, has_news=False)
-
-    def report_conflict(
-        self, member: Member, claim: Statement, address: Address, reason: str, now: float
-    ) -> None:
-        """Say that two daemons claim one identity or one address, to the shell and to the member itself.
-
-        ``claim`` is the other's statement. At most once a minute for each member.
-        """
-        if now - member.conflict_told_at < CONFLICT_SILENCE_S:
-            return
-        member.conflict_told_at = now
-        self._context.counters["conflicts/members"] += 1
-        self._context.emit(IdentityConflict(member.host_id, address, reason))
-        self._post.send(Gossip(), member.address, member, has_news=False, extra=claim)
-
     def _is_valid(self, statement: Statement, *, is_sync: bool) -> bool:
         if not statement.accuser or statement.accuser == statement.host_id:
             return False
@@ -262,10 +242,10 @@ class Belief:
         if statement.kind is Reachability.SUSPECT and statement.incarnation == member.incarnation:
             self._confirm(member, statement, now)
         elif statement.kind is Reachability.ALIVE and member.reachability is Reachability.FAILED:
-            self.notice(member, now, statement.address)  # memberlist#311: a live host stayed dead
+            self._notices.tell(member, now, statement.address)  # memberlist#311: a live host stayed dead
         elif self._is_conflict(member, statement) and statement.address is not None:
             reason = f"two daemons claim {member.host_id}: {member.address} and {statement.address}"
-            self.report_conflict(member, statement, statement.address, reason, now)
+            self._notices.report_conflict(member, statement, statement.address, reason, now)
 
     def _is_conflict(self, member: Member, statement: Statement) -> bool:
         return (
@@ -281,7 +261,9 @@ class Belief:
             if statement.kind is Reachability.SUSPECT:
                 self._context.spread(statement, now, keeps_others=True)
 
-    def _meet(self, statement: Statement, now: float, *, is_sync: bool, is_joining: bool) -> None:
+    def _meet(
+        self, statement: Statement, now: float, *, is_sync: bool, is_joining: bool, age_s: float
+    ) -> None:
         if statement.address is None or (statement.kind is not Reachability.ALIVE and not is_sync):
             self._context.counters["drops/unknown_member"] += 1
             return
@@ -297,6 +279,8 @@ class Belief:
             self._tidy(evicted)
         member.reachability = statement.kind
         member.accuser = statement.accuser
+        if not member.is_live:
+            member.since_at = now - age_s
         if statement.kind is Reachability.SUSPECT:
             self._start_suspicion(member, statement.accuser, now)
         context.table.settle(member)
@@ -352,7 +336,7 @@ class Belief:
             return
         reason = f"{other.host_id} and {member.host_id} both claim {address}"
         claim = Statement(Reachability.ALIVE, member.host_id, member.epoch, member.incarnation, address)
-        self.report_conflict(other, claim, address, reason, now)
+        self._notices.report_conflict(other, claim, address, reason, now)
         self._context.doubt(other.host_id, now)
 
     def _set_timer(self, member: Member) -> None:

@@ -84,6 +84,8 @@ class Context:
         by = statement.voucher if isinstance(statement, Vouch) else statement.accuser
         topic = (statement.host_id, type(statement).__name__, by)
         self.broadcasts.put(statement.host_id, topic, encode_statement(statement), keeps_others=keeps_others)
+        if self.broadcasts.num_dropped:
+            self.counters["drops/broadcasts"] = self.broadcasts.num_dropped
         self.has_news(now)
 
     def has_news(self, now: float) -> None:

@@ -1,28 +1,32 @@
 """The membership engine: what a shell drives.
 
-Why it is built this way ------------------------ **SWIM** (Das, Gupta, Motivala, DSN 2002) separates
-finding a failure from telling of it. Each member probes one other in each interval, in random round-robin
-order (section 4.3), directly and then through k relays (3.1), and all news rides on those very messages
-(4.1). So the cost a host is constant whatever the size of the fleet, and the time to first detection too. A
-member that does not answer is suspected before it is failed (4.2), and may refute by raising its
-incarnation.
+Why it is built this way
+------------------------
+**SWIM** (Das, Gupta, Motivala, DSN 2002) separates finding a failure from telling of it. Each member
+probes one other in each interval, in random round-robin order (section 4.3), directly and then through k
+relays (3.1), and all news rides on those very messages (4.1). So the cost a host is constant whatever the
+size of the fleet, and the time to first detection too. A member that does not answer is suspected before
+it is failed (4.2), and may refute by raising its incarnation.
 
 **Lifeguard** (Dadgar, Phillips, Currey, 2018) saw that most false accusations come from accusers that are
 themselves slow: they read acks late and blame the sender. Its three answers are here: a score of local
 health stretches the accuser's patience (:mod:`.awareness`), a suspicion shrinks only as independent
-accusers confirm it (:mod:`.suspicion`), and a suspect hears of it in the very next message (:mod:`.post`).
+accusers confirm it (:mod:`.suspicion`), and a suspect hears of it in the very next message (:mod:`.post`,
+:mod:`.notices`).
 
 **Beyond both**: hearsay is examined, direct evidence vouches, and the deaf do not judge (:mod:`.belief`); a
 process that stood still puts its own judgements off by the gap (:meth:`Swim.handle_timer`); the failed are
 tried for ever and told what is held of them, so that halves of a partition merge by themselves
 (:mod:`.probe`); a newer run of a host replaces the older at once (:mod:`.statement`).
 
-How it is put together ---------------------- The engine does no I/O: time, randomness, datagrams and bytes
-of streams come in; datagrams, stream actions and events go out. :class:`Swim` only routes.
-:class:`.context.Context` holds the shared state, and each part owns one concern: ``probe`` and ``relay``
-ask, ``belief`` and ``defence`` judge what is said of others and of this host, ``gossip`` and ``post`` tell,
-``sync`` and ``seeds`` repair and find. A shell must hand in all datagrams that wait before it calls
-``handle_timer``: an ack in the socket's queue must be seen before its deadline is judged.
+How it is put together
+----------------------
+The engine does no I/O: time, randomness, datagrams and bytes of streams come in; datagrams, stream
+actions and events go out. :class:`Swim` only routes. :class:`.context.Context` holds the shared state,
+and each part owns one concern: ``probe`` and ``relay`` ask, ``belief`` and ``defence`` judge what is said
+of others and of this host, ``gossip`` and ``post`` tell, ``sync`` and ``seeds`` repair and find. A shell
+must hand in all datagrams that wait before it calls ``handle_timer``: an ack in the socket's queue must
+be seen before its deadline is judged.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ from gpumesh.swim.defence import Defence
 from gpumesh.swim.fields import canonical, id_to_wire
 from gpumesh.swim.gossip import FAREWELL, Spreading
 from gpumesh.swim.intake import Intake
+from gpumesh.swim.notices import Notices
 from gpumesh.swim.parameters import Parameters
 from gpumesh.swim.ports import MemberView, Passenger, StreamAction, SwimEvent
 from gpumesh.swim.post import Post
@@ -53,6 +58,8 @@ REAP: Final = ("reap", None)
 REAP_INTERVAL_S: Final = 60.0
 JUDGEMENTS: Final = frozenset({"probe", "errand", "suspicion"})
 """Timers that end in a verdict about somebody else: put off when this process stood still."""
+UNDERTAKINGS: Final = frozenset({ROUND, DOUBTS, RECLAIM, GOSSIP, SYNC, SEEDS})
+"""What this host does of itself, and no longer once it has said goodbye."""
 MAX_STEPS: Final = 4_096
 """Timers handled in one call; what is left stays due."""
 
@@ -80,6 +87,7 @@ class Swim:
     ) -> None:
         id_to_wire(identity.host_id)
         self.fleet = fleet
+        self._alive_since_at = now
         self._context = Context(
             identity=identity,
             address=canonical(address),
@@ -89,16 +97,24 @@ class Swim:
             random=random,
             now=now,
         )
+        self._assemble()
+        self._handlers = self._recurring()
+        self._context.agenda.set(REAP, now + REAP_INTERVAL_S)
+        self._defence.announce(now)
+
+    def _assemble(self) -> None:
         self._post = Post(self._context)
-        self._belief = Belief(self._context, self._post)
+        notices = Notices(self._context, self._post)
+        self._belief = Belief(self._context, notices)
         self._defence = Defence(self._context, self._post)
-        self._probing = Probing(self._context, self._post, self._belief)
+        self._probing = Probing(self._context, self._post, self._belief, notices)
         self._relaying = Relaying(self._context, self._post, self._probing)
         self._spreading = Spreading(self._context, self._post)
         self._intake = Intake(
             context=self._context,
             post=self._post,
             belief=self._belief,
+            notices=notices,
             defence=self._defence,
             probing=self._probing,
             relaying=self._relaying,
@@ -111,10 +127,9 @@ class Swim:
         )
         self._intake.streams = self._streams
         self._seeding = Seeding(self._context, self._probing, self._streams)
-        self._num_actions_taken = 0
-        self._alive_since_at = now
-        self._context.agenda.set(REAP, now + REAP_INTERVAL_S)
-        self._handlers: dict[Key, Callable[[float], None]] = {
+
+    def _recurring(self) -> dict[Key, Callable[[float], None]]:
+        return {
             ROUND: self._probing.handle_round,
             DOUBTS: self._probing.handle_doubts,
             RECLAIM: self._probing.handle_reclaim,
@@ -124,7 +139,6 @@ class Swim:
             SEEDS: self._seeding.handle_due,
             REAP: self._reap,
         }
-        self._defence.announce(now)
 
     # What comes in ---------------------------------------------------------------------------------------
 
@@ -214,7 +228,7 @@ class Swim:
         if self._context.is_leaving:
             return
         self._context.is_leaving = True
-        for key in (ROUND, DOUBTS, RECLAIM, GOSSIP, SYNC, SEEDS):
+        for key in UNDERTAKINGS:
             self._context.agenda.cancel(key)
         self._spreading.handle_farewell(now)
 
@@ -290,6 +304,7 @@ class Swim:
             "timers": len(context.agenda),
             "events": len(context.events),
             "outbox": len(self._post.outbox),
+            "sessions": context.sealer.num_sessions,
         }
 
     # Inside ----------------------------------------------------------------------------------------------
@@ -300,7 +315,8 @@ class Swim:
     def _handle_due(self, key: Key, now: float) -> None:
         handler = self._handlers.get(key)
         if handler is not None:
-            handler(now)
+            if key not in UNDERTAKINGS or not self._context.is_leaving:
+                handler(now)
             return
         kind, subject = key
         if kind == "suspicion" and isinstance(subject, str):

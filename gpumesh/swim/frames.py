@@ -30,9 +30,10 @@ from gpumesh.swim.statement import Statement
 from gpumesh.swim.wire import Sender, decode_statement, encode_statement
 
 ROWS_A_PAGE: Final = 800
-"""At most 70 bytes each: a page stays under 64 KiB."""
+"""At most 75 bytes each: a page stays under 64 KiB."""
 CHUNK_BYTES: Final = 60_000
 """Of a summary too large for one frame."""
+MAX_AGE_S: Final = 2**32
 MAX_SUMMARY_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -54,10 +55,20 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """One member as the speaker holds it."""
+
+    statement: Statement
+    age_s: int
+    """Whole seconds since it is held so. Goodbyes and failures would otherwise be passed round for ever, each
+    host counting their time of remembrance from when it heard of them (memberlist#253)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """One page of the member table."""
 
-    statements: tuple[Statement, ...]
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +104,9 @@ def encode(frame: Frame) -> bytes:
              *address_to_wire(frame.address), int(frame.purpose), int(frame.is_leaving))
         )  # fmt: skip
     if isinstance(frame, Rows):
-        rows = [encode_statement(statement) for statement in frame.statements]
-        return b"\x92" + _pack(_ROWS) + b"\xdc" + len(rows).to_bytes(2, "big") + b"".join(rows)
+        rows = [encode_statement(row.statement) for row in frame.rows]
+        ages = _pack([row.age_s for row in frame.rows])
+        return b"\x93" + _pack(_ROWS) + b"\xdc" + len(rows).to_bytes(2, "big") + b"".join(rows) + ages
     if isinstance(frame, Summary):
         return _pack((_SUMMARY, frame.chunk, int(frame.is_last)))
     if isinstance(frame, Page):
@@ -111,7 +123,7 @@ def decode(body: bytes) -> Frame:
     if kind == _HELLO:
         return _hello(value)
     if kind == _ROWS:
-        return _rows(array(value, 2)[1])
+        return _rows(*array(value, 3)[1:])
     if kind == _SUMMARY:
         _, chunk, is_last = array(value, 3)
         return Summary(binary(chunk, MAX_FRAME_BYTES), bool(integer(is_last, 1)))
@@ -121,9 +133,9 @@ def decode(body: bytes) -> Frame:
     return End()
 
 
-def pages(statements: Iterable[Statement]) -> Iterator[Rows]:
+def pages(rows: Iterable[Row]) -> Iterator[Rows]:
     """Yield the member table in pages."""
-    waiting = iter(statements)
+    waiting = iter(rows)
     while page := tuple(islice(waiting, ROWS_A_PAGE)):
         yield Rows(page)
 
@@ -146,13 +158,17 @@ def _hello(value: Any) -> Hello:
     return Hello(sender, address, Purpose(integer(purpose, Purpose.PING)), bool(integer(is_leaving, 1)))
 
 
-def _rows(value: Any) -> Rows:
-    if type(value) is not tuple:
+def _rows(statements: Any, ages: Any) -> Rows:
+    if type(statements) is not tuple:
         raise RejectedError("malformed", "rows")
-    statements = tuple([decode_statement(item) for item in value])
-    if not all(isinstance(statement, Statement) and statement.address for statement in statements):
+    return Rows(tuple([_row(*pair) for pair in zip(statements, array(ages, len(statements)), strict=True)]))
+
+
+def _row(value: Any, age_s: Any) -> Row:
+    statement = decode_statement(value)
+    if not isinstance(statement, Statement) or statement.address is None:
         raise RejectedError("malformed", "row")
-    return Rows(cast("tuple[Statement, ...]", statements))
+    return Row(statement, integer(age_s, MAX_AGE_S))
 
 
 def _pack(value: Any) -> bytes:

@@ -8,8 +8,9 @@ from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import Context
 from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
 from gpumesh.swim.fields import canonical
-from gpumesh.swim.frames import Hello
+from gpumesh.swim.frames import Hello, Row
 from gpumesh.swim.member import Member
+from gpumesh.swim.notices import Notices
 from gpumesh.swim.post import Post
 from gpumesh.swim.probe import Probing
 from gpumesh.swim.relay import Relaying
@@ -41,6 +42,7 @@ class Intake:
         context: Context,
         post: Post,
         belief: Belief,
+        notices: Notices,
         defence: Defence,
         probing: Probing,
         relaying: Relaying,
@@ -48,6 +50,7 @@ class Intake:
         self._context = context
         self._post = post
         self._belief = belief
+        self._notices = notices
         self._defence = defence
         self._probing = probing
         self._relaying = relaying
@@ -96,12 +99,14 @@ class Intake:
             self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True)
         return True
 
-    def handle_row(self, statement: Statement, now: float, is_joining: bool) -> None:
+    def handle_row(self, row: Row, now: float, is_joining: bool) -> None:
         """Take one row of a peer's table; ``is_joining``: this host knew nobody when the stream began."""
-        if statement.host_id == self._context.host_id:
-            self._defence.handle_statement(statement, None, now)
-        else:
-            self._belief.handle_statement(statement, now, is_sync=True, is_joining=is_joining)
+        if row.statement.host_id == self._context.host_id:
+            self._defence.handle_statement(row.statement, None, now)
+        elif row.statement.host_id in self._context.table or not self._is_expired(row):
+            self._belief.handle_statement(
+                row.statement, now, is_sync=True, is_joining=is_joining, age_s=row.age_s
+            )
 
     def handle_stream_answer(self, seq: int, hello: Hello) -> None:
         """Take the answer to a stream ping; the introduction has been taken as evidence already."""
@@ -112,6 +117,12 @@ class Intake:
             if member.transport == "stream":
                 self._context.want_sync(member.host_id)  # datagrams do not get through: bring news this way
             member.transport = "stream"
+
+    def _is_expired(self, row: Row) -> bool:
+        parameters = self._context.parameters
+        if row.statement.kind is Reachability.LEFT:
+            return row.age_s >= parameters.left_retention_s
+        return row.statement.kind is Reachability.FAILED and row.age_s >= parameters.failed_retention_s
 
     def _hear_sender(self, sender: Sender, source: Address, session: bytes, now: float) -> Member | None:
         """Take what the sender states of itself; return it if it is known at this epoch."""
@@ -139,7 +150,7 @@ class Intake:
         except ValueError:
             return  # a scoped address, which means nothing elsewhere
         claim = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, address)
-        self._belief.report_conflict(member, claim, address, reason, now)
+        self._notices.report_conflict(member, claim, address, reason, now)
 
     def _handle_statement(self, statement: Statement | Vouch, teller: Member | None, now: float) -> None:
         is_own = statement.host_id == self._context.host_id
@@ -171,7 +182,7 @@ class Intake:
             and member.reachability is Reachability.FAILED
             and not isinstance(primary, Ping)
         ):
-            self._belief.notice(member, now, source)
+            self._notices.tell(member, now, source)
 
     def _handle_ack(self, datagram: Datagram, ack: Ack, source: Address, session: bytes, now: float) -> None:
         sender = datagram.sender

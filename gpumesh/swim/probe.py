@@ -21,6 +21,7 @@ from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import DOUBTS, RECLAIM, Context
 from gpumesh.swim.fields import MAX_SEQ
 from gpumesh.swim.member import Member
+from gpumesh.swim.notices import Notices
 from gpumesh.swim.order import ProbeOrder
 from gpumesh.swim.parameters import reclaim_interval
 from gpumesh.swim.post import Post
@@ -66,10 +67,11 @@ class Probe:
 class Probing:
     """The probes of this host's own; :class:`gpumesh.swim.relay.Relaying` serves those of others."""
 
-    def __init__(self, context: Context, post: Post, belief: Belief) -> None:
+    def __init__(self, context: Context, post: Post, belief: Belief, notices: Notices) -> None:
         self._context = context
         self._post = post
         self._belief = belief
+        self._notices = notices
         self._order = ProbeOrder(context.table, context.random)
         self._pending: dict[int, Probe] = {}
         self._by_target: dict[str, int] = {}
@@ -108,7 +110,7 @@ class Probing:
             if member is None or not member.is_live:
                 continue
             if host_id in self._by_target:
-                self._belief.notice(member, now)
+                self._notices.tell(member, now)
             else:
                 self._begin(member, now).judges = True
         if context.doubts:

@@ -82,6 +82,11 @@ class Sealer(Protocol):
     unknown_key_id: str | None
     """Id of the last key seen that is not in the ring: another fleet's, or the one this host lacks."""
 
+    @property
+    def num_sessions(self) -> int:
+        """Replay windows kept, for metrics."""
+        ...
+
     def seal(self, body: bytes) -> bytes:
         """Return a datagram."""
         ...

@@ -13,7 +13,16 @@ from gpumesh.swim.parameters import suspicion_timeout
 class Suspicion:
     """The accusers of one member at one incarnation, and the deadline they make."""
 
-    __slots__ = ("accusers", "first_at", "is_own", "longest_s", "num_wanted", "shortest_s", "started_at")
+    __slots__ = (
+        "accusers",
+        "first_at",
+        "is_own",
+        "is_told",
+        "longest_s",
+        "num_wanted",
+        "shortest_s",
+        "started_at",
+    )
 
     def __init__(self, accuser: str, now: float, bounds: tuple[float, float], num_wanted: int) -> None:
         self.accusers = {accuser}
@@ -22,6 +31,8 @@ class Suspicion:
         self.num_wanted = num_wanted
         self.is_own = False
         """This host itself probed the member without success."""
+        self.is_told = False
+        """This host has told others so: not while it hears nobody."""
 
     @property
     def deadline_at(self) -> float:

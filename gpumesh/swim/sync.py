@@ -16,12 +16,14 @@ from gpumesh.errors import RejectedError, TransitionError
 from gpumesh.model import Address
 from gpumesh.swim.context import Context
 from gpumesh.swim.frames import (
+    MAX_AGE_S,
     MAX_SUMMARY_BYTES,
     End,
     Frame,
     Hello,
     Page,
     Purpose,
+    Row,
     Rows,
     Summary,
     chunks,
@@ -31,7 +33,6 @@ from gpumesh.swim.frames import (
 )
 from gpumesh.swim.parameters import MAX_FRAME_BYTES, sync_interval
 from gpumesh.swim.ports import CloseStream, OpenStream, SendStream, StreamAction
-from gpumesh.swim.statement import Statement
 from gpumesh.swim.stream import CHALLENGE_BYTES, Channel
 
 SYNC: Final = ("sync", None)
@@ -75,7 +76,7 @@ class Streams:
         self,
         context: Context,
         on_hello: Callable[[Hello, float], bool],
-        on_row: Callable[[Statement, float, bool], None],
+        on_row: Callable[[Row, float, bool], None],
         on_ping_answered: Callable[[int, Hello], None],
     ) -> None:
         self._context = context
@@ -141,7 +142,7 @@ class Streams:
         try:
             bodies = talk.channel.feed(data)
             if talk.is_opener and talk.channel.is_ready and not was_ready:
-                self._say_first(talk)
+                self._say_first(talk, now)
             for body in bodies:
                 self._touch(talk, now)
                 self._handle_frame(talk, decode(body), now)
@@ -223,8 +224,8 @@ class Streams:
         elif talk.peer is None:
             raise RejectedError("malformed", "a stream begins with an introduction")
         elif isinstance(frame, Rows):
-            for statement in frame.statements:
-                self._on_row(statement, now, talk.is_joining)
+            for row in frame.rows:
+                self._on_row(row, now, talk.is_joining)
         elif isinstance(frame, Summary):
             if len(talk.summary) + len(frame.chunk) > MAX_SUMMARY_BYTES:
                 raise RejectedError("too_large", "summary")
@@ -233,7 +234,7 @@ class Streams:
             self._context.passenger.handle_page(frame.data, now)
             self._context.has_news(now)
         else:
-            self._handle_end(talk)
+            self._handle_end(talk, now)
 
     def _handle_hello(self, talk: Conversation, hello: Hello, now: float) -> None:
         if talk.peer is not None:
@@ -250,29 +251,33 @@ class Streams:
             if hello.purpose is Purpose.PING:
                 self._say(talk, self._hello(talk))
 
-    def _handle_end(self, talk: Conversation) -> None:
+    def _handle_end(self, talk: Conversation, now: float) -> None:
         talk.num_ends += 1
         if talk.is_opener:
             self._say_pages(talk)
             self._say(talk, End())
             self._close(talk)
         elif talk.num_ends == 1:
-            self._say_state(talk)
+            self._say_state(talk, now)
             self._say_pages(talk)
             self._say(talk, End())
         else:
             self._close(talk)
 
-    def _say_first(self, talk: Conversation) -> None:
+    def _say_first(self, talk: Conversation, now: float) -> None:
         if talk.purpose is Purpose.PING:
             self._say(talk, self._hello(talk))
             return
-        self._say_state(talk)
+        self._say_state(talk, now)
         self._say(talk, End())
 
-    def _say_state(self, talk: Conversation) -> None:
+    def _say_state(self, talk: Conversation, now: float) -> None:
         self._say(talk, self._hello(talk))
-        for page in pages(member.statement(has_address=True) for member in self._context.table):
+        table = self._context.table
+        for page in pages(
+            Row(member.statement(has_address=True), int(min(max(0.0, now - member.since_at), MAX_AGE_S)))
+            for member in table
+        ):
             self._say(talk, page)
         for chunk in chunks(self._context.passenger.summary_to_send()):
             self._say(talk, chunk)

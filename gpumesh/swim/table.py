@@ -67,6 +67,9 @@ class MemberTable:
         host_id = self._by_address.get(address)
         return None if host_id is None else self._rows.get(host_id)
 
+    def __contains__(self, host_id: str) -> bool:
+        return host_id in self._rows
+
     @property
     def num_live(self) -> int:
         """Alive and suspect members, this host left out."""

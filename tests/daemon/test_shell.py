@@ -78,12 +78,25 @@ async def until(condition: object, engine: Recorder) -> None:
     raise AssertionError(f"{condition!r} never came; heard {engine.heard}")
 
 
+def free_socket() -> GossipSocket:
+    """Bind a port that is free for streams too: the kernel picks for datagrams alone."""
+    while True:
+        bound = GossipSocket(LOOPBACK)
+        with socket.socket() as listener:
+            try:
+                listener.bind(tuple(bound.address))
+            except OSError:
+                bound.close()
+            else:
+                return bound
+
+
 def shell_of(engine: Recorder, clock: Clock, socket_: GossipSocket) -> Shell:
     return Shell(engine, socket_, clock, on_progress=lambda: None, on_output=lambda: None)
 
 
 async def test_akka_30335_what_waits_in_the_socket_is_read_before_any_timer_runs() -> None:
-    engine, clock, receiver = Recorder(), Clock(), GossipSocket(LOOPBACK)
+    engine, clock, receiver = Recorder(), Clock(), free_socket()
     shell = shell_of(engine, clock, receiver)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
         for number in range(300):
@@ -97,10 +110,10 @@ async def test_akka_30335_what_waits_in_the_socket_is_read_before_any_timer_runs
 
 async def test_a_refused_datagram_is_early_evidence_about_its_address() -> None:
     engine, clock = Recorder(), Clock()
-    dead = GossipSocket(LOOPBACK)
+    dead = free_socket()
     gone = dead.address
     dead.close()
-    living, sender = GossipSocket(LOOPBACK), GossipSocket(LOOPBACK)
+    living, sender = free_socket(), free_socket()
     shell = shell_of(engine, clock, sender)
     await shell.start()
     engine.outbox = [(b"hello", gone), (b"again", gone), (b"to the living", living.address)]
@@ -112,7 +125,7 @@ async def test_a_refused_datagram_is_early_evidence_about_its_address() -> None:
 
 
 async def test_a_datagram_too_large_is_counted_and_harms_nothing() -> None:
-    sender, receiver = GossipSocket(LOOPBACK), GossipSocket(LOOPBACK)
+    sender, receiver = free_socket(), free_socket()
     sender.send(b"x" * 70_000, receiver.address)
     sender.send(b"fine", receiver.address)
     assert sender.counters["send_error/EMSGSIZE"] == 1
@@ -127,7 +140,7 @@ async def test_an_ipv6_socket_speaks_to_ipv4_peers_by_their_ipv4_address() -> No
         both = GossipSocket(Address("::", 0))
     except OSError as error:
         pytest.skip(f"no IPv6 here: {error}")
-    four = GossipSocket(LOOPBACK)
+    four = free_socket()
     both.send(b"ping", four.address)
     await asyncio.sleep(0.05)
     ((data, source),) = list(four.receive_all())
@@ -142,7 +155,7 @@ async def test_an_ipv6_socket_speaks_to_ipv4_peers_by_their_ipv4_address() -> No
 
 async def test_a_stream_carries_bytes_both_ways_and_closes_after_the_last_word() -> None:
     server_engine, client_engine, clock = Recorder(), Recorder(), Clock()
-    server_socket, client_socket = GossipSocket(LOOPBACK), GossipSocket(LOOPBACK)
+    server_socket, client_socket = free_socket(), free_socket()
     server, client = (
         shell_of(server_engine, clock, server_socket),
         shell_of(client_engine, clock, client_socket),
@@ -166,10 +179,10 @@ async def test_a_stream_carries_bytes_both_ways_and_closes_after_the_last_word()
 
 
 async def test_a_stream_to_nobody_is_reported_closed() -> None:
-    engine, clock, own = Recorder(), Clock(), GossipSocket(LOOPBACK)
+    engine, clock, own = Recorder(), Clock(), free_socket()
     shell = shell_of(engine, clock, own)
     await shell.start()
-    nobody = GossipSocket(LOOPBACK)
+    nobody = free_socket()
     address = nobody.address
     nobody.close()
     engine.actions = [OpenStream(3, address)]
@@ -179,7 +192,7 @@ async def test_a_stream_to_nobody_is_reported_closed() -> None:
 
 
 async def test_a_refused_stream_is_cut_off() -> None:
-    engine, clock, own = Recorder(accepts=False), Clock(), GossipSocket(LOOPBACK)
+    engine, clock, own = Recorder(accepts=False), Clock(), free_socket()
     shell = shell_of(engine, clock, own)
     await shell.start()
     reader, writer = await asyncio.open_connection(*own.address)

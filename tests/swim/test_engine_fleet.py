@@ -121,6 +121,9 @@ def test_who_has_left_sees_itself_left_and_answers_without_returning() -> None:
     assert leaver.engine.members()[0].reachability is LEFT
     assert link.all_see(others, [leaver], LEFT)
     assert not leaver.engine.wants_seeds(link.now)
+    before = leaver.engine.counters["sent/gossip"], leaver.engine.counters["sent/ping"]
+    link.run(60.0)
+    assert (leaver.engine.counters["sent/gossip"], leaver.engine.counters["sent/ping"]) == before
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -17,6 +17,7 @@ from gpumesh.swim.frames import (
     Hello,
     Page,
     Purpose,
+    Row,
     Rows,
     Summary,
     chunks,
@@ -33,8 +34,9 @@ ADDRESS = Address("2001:db8::1", 7977)
 SENDER = Sender(host_id(1), 2, 3, 4)
 
 
-def row(number: int) -> Statement:
-    return Statement(Reachability.FAILED, host_id(number), 2**40, 2**31, ADDRESS, host_id(number + 1))
+def row(number: int) -> Row:
+    statement = Statement(Reachability.FAILED, host_id(number), 2**40, 2**31, ADDRESS, host_id(number + 1))
+    return Row(statement, 2**31)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_a_full_page_of_the_largest_rows_fits_a_frame() -> None:
 
 
 def test_quickwit_6653_large_tables_are_paged() -> None:
-    sizes = [len(page.statements) for page in pages(row(number) for number in range(2 * ROWS_A_PAGE + 5))]
+    sizes = [len(page.rows) for page in pages(row(number) for number in range(2 * ROWS_A_PAGE + 5))]
     assert sizes == [ROWS_A_PAGE, ROWS_A_PAGE, 5]
 
 
@@ -81,9 +83,11 @@ def test_summaries_come_in_chunks_of_which_one_is_the_last(size: int) -> None:
         (5, 1),
         (4, "text"),
         (3, b"chunk", 2),
-        (2, 1),
-        (2, ((0, bytes(16), 1, 0, b"", 0, b""),)),  # a row without its address
-        (2, ((4, bytes(16), 1, 0, b"", 0, bytes(16)),)),  # a vouch is no row
+        (2, 1, ()),
+        (2, (), (1,)),
+        (2, ((0, bytes(16), 1, 0, b"\x0a\x00\x00\x01", 1, b""),), (-1,)),
+        (2, ((0, bytes(16), 1, 0, b"", 0, b""),), (0,)),  # a row without its address
+        (2, ((4, bytes(16), 1, 0, b"", 0, bytes(16)),), (0,)),  # a vouch is no row
         (1, bytes(16), 1, 0, 0, b"\x0a\x00\x00\x01", 7977, 7, 0),
         (1, bytes(16), 1, 0, 0, b"\x0a\x00\x00\x01", 7977, 0, 5),
         (1, bytes(16), 1, 0, 0, b"", 7977, 0, 0),

@@ -1,0 +1,50 @@
+"""Telling a member what is held of it, outside the probes; rate-limited, lest they chatter (foca#25)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpumesh.model import Address
+from gpumesh.swim.context import Context
+from gpumesh.swim.member import Member
+from gpumesh.swim.ports import IdentityConflict
+from gpumesh.swim.post import Post
+from gpumesh.swim.statement import Statement
+from gpumesh.swim.wire import Gossip
+
+CONFLICT_SILENCE_S: Final = 60.0
+"""A conflict about one member is told at most this often."""
+
+
+class Notices:
+    """Datagrams to one member about itself."""
+
+    def __init__(self, context: Context, post: Post) -> None:
+        self._context = context
+        self._post = post
+
+    def tell(self, member: Member, now: float, to: Address | None = None) -> None:
+        """Tell a member that it stands accused, so that it can refute; at most once in a probe interval."""
+        if now - member.notice_at < self._context.parameters.probe_interval_s:
+            self._context.counters["notices/withheld"] += 1
+            return
+        member.notice_at = now
+        self._post.send(Gossip(), to or member.address, member, introduces=True, has_news=False)
+
+    def pass_on(self, member: Member, statement: Statement) -> None:
+        """Send the member a statement about itself."""
+        self._post.send(Gossip(), member.address, member, has_news=False, extra=statement)
+
+    def report_conflict(
+        self, member: Member, claim: Statement, address: Address, reason: str, now: float
+    ) -> None:
+        """Say that two daemons claim one identity or one address, to the shell and to the member itself.
+
+        ``claim`` is the other's statement. At most once a minute for each member.
+        """
+        if now - member.conflict_told_at < CONFLICT_SILENCE_S:
+            return
+        member.conflict_told_at = now
+        self._context.counters["conflicts/members"] += 1
+        self._context.emit(IdentityConflict(member.host_id, address, reason))
+        self.pass_on(member, claim)

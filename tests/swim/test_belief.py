@@ -1,0 +1,295 @@
+"""How one host's belief changes with what it is told; no network."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from gpumesh.model import Address, Identity, Reachability
+from gpumesh.swim.belief import Belief
+from gpumesh.swim.context import Context
+from gpumesh.swim.member import Member
+from gpumesh.swim.notices import Notices
+from gpumesh.swim.parameters import LAN
+from gpumesh.swim.ports import IdentityConflict, MemberChanged
+from gpumesh.swim.post import Post
+from gpumesh.swim.seal import FleetSealer
+from gpumesh.swim.statement import Statement, Vouch
+from tests.swim.link import KEY, QuietPassenger, host_id
+
+ALIVE, SUSPECT, FAILED, LEFT = list(Reachability)
+ME, A, B, C, X = (host_id(number) for number in range(5))
+
+
+class Bench:
+    """One host's belief with three peers A, B, C and a subject X, all alive."""
+
+    def __init__(self) -> None:
+        self.context = Context(
+            identity=Identity(ME, "me", 1, "boot"),
+            address=Address("10.0.0.1", 1),
+            parameters=LAN,
+            sealer=FleetSealer(KEY, "test", bytes(16)),
+            passenger=QuietPassenger(),
+            random=Random(1),
+            now=0.0,
+        )
+        self.post = Post(self.context)
+        self.belief = Belief(self.context, Notices(self.context, self.post))
+        for number, other in enumerate((A, B, C, X)):
+            self.tell(ALIVE, other, address=Address("10.0.0.2", number + 1), at=0.0)
+        self.context.events.clear()
+        self.context.doubts.clear()
+        self.context.last_heard_at = 0.0
+
+    @property
+    def x(self) -> Member:
+        return self.member(X)
+
+    def member(self, other: str) -> Member:
+        member = self.context.table.get(other)
+        assert member is not None
+        return member
+
+    def tell(
+        self,
+        kind: Reachability,
+        subject: str = X,
+        *,
+        epoch: int = 1,
+        incarnation: int = 0,
+        address: Address | None = None,
+        accuser: str = "",
+        at: float = 10.0,
+        is_sync: bool = False,
+    ) -> None:
+        statement = Statement(kind, subject, epoch, incarnation, address, accuser)
+        self.belief.handle_statement(statement, at, is_sync=is_sync)
+
+    def changes(self) -> list[tuple[Reachability | None, Reachability]]:
+        events = [event for event in self.context.events if isinstance(event, MemberChanged)]
+        return [(event.before, event.after) for event in events]
+
+    def judge(self, at: float) -> None:
+        self.context.last_heard_at = at - 0.1
+        self.belief.handle_suspicion_due(X, at)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_an_accusation_by_an_alive_member_is_believed_and_passed_on(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    assert bench.x.reachability is SUSPECT
+    assert bench.x.accuser == A
+    assert ("suspicion", X) in bench.context.agenda
+    assert bench.changes() == [(ALIVE, SUSPECT)]
+
+
+def test_a_suspicion_that_nobody_refutes_becomes_a_failure(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.judge(30.0)
+    assert bench.x.reachability is SUSPECT, "its time is not over"
+    bench.judge(35.0)
+    assert bench.x.reachability is FAILED
+    assert bench.x.accuser == ME
+
+
+def test_independent_accusers_bring_the_verdict_forward(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.tell(SUSPECT, accuser=A, at=10.5)
+    bench.tell(SUSPECT, accuser=B, at=10.5)
+    bench.tell(SUSPECT, accuser=C, at=10.6)
+    bench.judge(13.9)
+    assert bench.x.reachability is SUSPECT
+    bench.judge(14.1)
+    assert bench.x.reachability is FAILED
+
+
+def test_refutation_needs_a_higher_incarnation(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.tell(ALIVE, address=bench.x.address)
+    assert bench.x.reachability is SUSPECT
+    bench.tell(ALIVE, incarnation=1, address=bench.x.address)
+    assert bench.x.reachability is ALIVE
+    assert ("suspicion", X) not in bench.context.agenda
+
+
+def test_a_suspicion_at_a_higher_incarnation_has_a_fresh_timer(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.tell(SUSPECT, incarnation=1, accuser=A, at=30.0)
+    bench.judge(35.0)
+    assert bench.x.reachability is SUSPECT
+    bench.judge(55.0)
+    assert bench.x.reachability is FAILED
+
+
+def test_the_deaf_do_not_judge(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    for at in (34.0, 60.0, 600.0):
+        bench.belief.handle_suspicion_due(X, at)
+    assert bench.x.reachability is SUSPECT
+    bench.context.last_heard_at = 601.0
+    bench.belief.handle_suspicion_due(X, 602.0)
+    assert bench.x.reachability is SUSPECT, "hearing again begins a fresh wait"
+    bench.context.last_heard_at = 640.0
+    bench.belief.handle_suspicion_due(X, 640.0)
+    assert bench.x.reachability is FAILED
+
+
+def test_serf_336_an_accusation_needs_a_known_accuser_other_than_the_subject(bench: Bench) -> None:
+    for accuser in ("", X, host_id(99)):
+        bench.tell(SUSPECT, accuser=accuser)
+        bench.tell(FAILED, accuser=accuser)
+    assert bench.x.reachability is ALIVE
+    assert bench.context.counters["drops/invalid_accuser"] == 6
+
+
+@pytest.mark.parametrize("kind", [SUSPECT, FAILED])
+def test_hearsay_against_fresh_evidence_is_examined_first(bench: Bench, kind: Reachability) -> None:
+    bench.belief.handle_evidence(bench.x, 0, 9.5, is_proven=True)
+    bench.tell(kind, accuser=A, at=10.0)
+    assert bench.x.reachability is ALIVE
+    assert list(bench.context.doubts) == [X]
+    assert bench.x.accusation() is not None, "the ping will carry what it is accused of"
+
+
+@pytest.mark.parametrize("kind", [SUSPECT, FAILED])
+def test_hearsay_by_an_accuser_that_is_itself_doubtful_is_examined_first(
+    bench: Bench, kind: Reachability
+) -> None:
+    bench.tell(SUSPECT, A, accuser=B)
+    bench.tell(kind, accuser=A)
+    assert bench.x.reachability is ALIVE
+    assert X in bench.context.doubts
+
+
+def test_a_failure_told_in_a_sync_is_examined_first(bench: Bench) -> None:
+    bench.tell(FAILED, accuser=host_id(99), is_sync=True)
+    assert bench.x.reachability is ALIVE
+    assert list(bench.context.doubts) == [X]
+
+
+def test_an_examined_accusation_ends_with_an_answer_and_a_vouch(bench: Bench) -> None:
+    bench.tell(FAILED, accuser=A, is_sync=True)
+    bench.belief.handle_evidence(bench.x, 0, 10.2, is_proven=True)
+    assert bench.x.accusation() is None
+    assert bench.changes() == []
+    assert len(bench.context.broadcasts) > 0
+
+
+def test_an_examined_accusation_that_the_probe_confirms_counts_for_both(bench: Bench) -> None:
+    bench.tell(FAILED, accuser=A, is_sync=True)
+    bench.belief.accuse(bench.x, 11.0, is_quiet=False)
+    assert bench.x.suspicion is not None
+    assert bench.x.suspicion.accusers == {ME, A}
+
+
+def test_a_proven_answer_later_than_the_suspicion_acquits(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.belief.handle_evidence(bench.x, 0, 12.0, is_proven=False)
+    assert bench.x.reachability is SUSPECT, "it may be a recording"
+    bench.belief.handle_evidence(bench.x, 0, 12.0, is_proven=True)
+    assert bench.x.reachability is ALIVE
+    bench.tell(SUSPECT, accuser=A, at=12.1)
+    assert bench.x.reachability is ALIVE, "the same hearsay must not infect again"
+
+
+def test_a_vouch_quells_hearsay_and_makes_own_accusers_wait_anew(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.belief.handle_vouch(Vouch(X, 1, 0, B), 12.0)
+    assert bench.x.reachability is ALIVE
+    bench.belief.accuse(bench.x, 20.0, is_quiet=False)
+    bench.belief.handle_vouch(Vouch(X, 1, 0, B), 30.0)
+    assert bench.x.reachability is SUSPECT
+    assert bench.x.suspicion is not None
+    assert bench.x.suspicion.started_at == 30.0
+
+
+@pytest.mark.parametrize(
+    "vouch",
+    [
+        Vouch(X, 1, 0, X),
+        Vouch(X, 1, 0, host_id(99)),
+        Vouch(X, 2, 0, B),
+        Vouch(X, 0, 9, B),
+        Vouch(host_id(98), 1, 0, B),
+    ],
+)
+def test_a_vouch_by_nobody_or_for_another_run_is_worth_nothing(bench: Bench, vouch: Vouch) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.belief.handle_vouch(vouch, 12.0)
+    assert bench.x.reachability is SUSPECT
+
+
+def test_own_accusation_while_hearing_nobody_is_told_to_nobody_until_somebody_is_heard(bench: Bench) -> None:
+    bench.context.broadcasts.drop(X)
+    num_before = len(bench.context.broadcasts)
+    bench.belief.accuse(bench.x, 11.0, is_quiet=True)
+    assert bench.x.reachability is SUSPECT
+    assert len(bench.context.broadcasts) == num_before
+    bench.belief.accuse(bench.x, 20.0, is_quiet=False)
+    assert len(bench.context.broadcasts) == num_before + 1
+    bench.belief.accuse(bench.x, 21.0, is_quiet=False)
+    assert len(bench.context.broadcasts) == num_before + 1
+
+
+def test_left_is_final_for_its_epoch_whatever_is_said(bench: Bench) -> None:
+    bench.tell(LEFT)
+    bench.tell(ALIVE, incarnation=9, address=bench.x.address)
+    bench.tell(FAILED, incarnation=9, accuser=A)
+    bench.belief.handle_evidence(bench.x, 9, 11.0, is_proven=True)
+    bench.belief.handle_vouch(Vouch(X, 1, 9, B), 11.0)
+    assert bench.x.reachability is LEFT
+    bench.tell(ALIVE, epoch=2, address=bench.x.address)
+    assert bench.x.reachability is ALIVE
+
+
+def test_memberlist_311_a_stale_alive_is_answered_with_the_accusation_but_not_each_time(bench: Bench) -> None:
+    bench.tell(FAILED, accuser=A)
+    bench.post.drain()
+    for step in range(10):
+        bench.tell(ALIVE, address=Address("10.0.0.99", 9), at=20.0 + step / 100)
+    assert [to for _, to in bench.post.drain()] == [Address("10.0.0.99", 9)]
+    assert bench.context.counters["notices/withheld"] == 9
+
+
+def test_one_address_two_hosts_is_a_conflict_and_the_older_is_probed(bench: Bench) -> None:
+    bench.tell(ALIVE, host_id(50), address=bench.x.address)
+    conflicts = [event for event in bench.context.events if isinstance(event, IdentityConflict)]
+    assert [event.host_id for event in conflicts] == [X]
+    assert X in bench.context.doubts
+
+
+def test_strangers_are_met_only_with_an_address(bench: Bench) -> None:
+    bench.tell(ALIVE, host_id(60))
+    bench.tell(SUSPECT, host_id(61), accuser=A)
+    bench.tell(FAILED, host_id(62), accuser=A, address=Address("10.0.0.62", 1))
+    bench.tell(LEFT, host_id(63))
+    assert len(bench.context.table) == 4
+    assert bench.context.counters["drops/unknown_member"] == 4
+
+
+def test_serf_333_failed_members_told_in_a_sync_are_remembered_to_be_tried(bench: Bench) -> None:
+    bench.tell(FAILED, host_id(62), accuser=host_id(99), address=Address("10.0.0.62", 1), is_sync=True)
+    assert bench.context.table.num_failed == 1
+    assert ("reclaim", None) in bench.context.agenda
+
+
+def test_a_forgotten_member_leaves_nothing_behind(bench: Bench) -> None:
+    bench.tell(FAILED, accuser=A)
+    bench.belief.forget(bench.x)
+    assert bench.context.table.get(X) is None
+    passenger = bench.context.passenger
+    assert isinstance(passenger, QuietPassenger)
+    assert passenger.forgotten == [X]
+
+
+def test_a_fleet_that_died_does_not_flood_the_doubts(bench: Bench) -> None:
+    for number in range(2 * LAN.num_pending * 4):
+        bench.context.doubt(host_id(1000 + number), 1.0)
+    assert len(bench.context.doubts) == LAN.num_pending * 4
+    assert bench.context.counters["drops/doubts"] == LAN.num_pending * 4
