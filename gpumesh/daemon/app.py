@@ -44,6 +44,7 @@ _NEEDS_RESTART: Final = (
     "host.state_dir",
     "lease",
     "gpu",
+    "health",
     "http",
     "control",
 )

@@ -26,6 +26,15 @@ _TOOLKIT_PLACES: Final = (
     "usr/local/nvidia/toolkit/nvidia-ctk",
     "run/current-system/sw/bin/nvidia-ctk",
 )
+_LIBRARY_PLACES: Final = (
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "usr/lib64",
+    "usr/lib",
+    "usr/local/lib",
+)
+_LIBRARY: Final = "libnvidia-ml.so.1"
+_LIBRARY_STEM: Final = "libnvidia-ml.so."
 
 _Stamp = tuple[str, int, int]
 
@@ -58,6 +67,8 @@ class HostProber:
             os=parse_os_release(release) if release else None,
             toolkit_version=await self._toolkit_version(now),
             is_nouveau_loaded=self._is_nouveau_loaded(),
+            module_version=_text(self._root / "sys/module/nvidia/version") or None,
+            library_versions=self._library_versions(),
             is_clock_synchronised=self._ask_clock(),
             containers=self._containers.read(),
         )
@@ -65,6 +76,17 @@ class HostProber:
     def _is_nouveau_loaded(self) -> bool | None:
         modules = self._root / "sys/module"
         return (modules / "nouveau").is_dir() if modules.is_dir() else None
+
+    def _library_versions(self) -> tuple[str, ...]:
+        """Return the versions that the library's links lead to, where it is looked for."""
+        found = []
+        for place in _LIBRARY_PLACES:
+            with contextlib.suppress(OSError):
+                name = (self._root / place / _LIBRARY).resolve(strict=True).name
+                found.append(name.removeprefix(_LIBRARY_STEM))
+        return tuple(
+            version for version in dict.fromkeys(found) if version[:1].isdecimal() and "." in version
+        )
 
     async def _toolkit_version(self, now: float) -> str | None:
         stamp = self._toolkit_stamp()

@@ -27,6 +27,10 @@ class HostProbe:
     toolkit_version: str | None = None
     """Of the NVIDIA Container Toolkit; empty when it is not installed."""
     is_nouveau_loaded: bool | None = None
+    module_version: str | None = None
+    """Of the NVIDIA kernel module that is loaded."""
+    library_versions: tuple[str, ...] = ()
+    """Of the NVML libraries on disk, which the next program will load."""
     is_clock_synchronised: bool | None = None
     """By a time service, as the kernel knows it."""
     containers: Containers | None = None

@@ -12,11 +12,16 @@ from gpumesh.health.checks import (
     ecc,
     fan,
     inventory,
+    leak,
     pace,
     pcie,
+    persistence,
     recovery,
     remap,
+    replays,
     retired,
+    slow,
+    stuck,
     temperature,
 )
 from gpumesh.health.rules import Check
@@ -33,6 +38,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     retired.CHECK,
     recovery.CHECK,
     pcie.CHECK,
+    replays.CHECK,
+    slow.CHECK,
+    stuck.CHECK,
+    leak.CHECK,
+    persistence.CHECK,
     pace.CHECK,
     baseline.CHECK,
 )
