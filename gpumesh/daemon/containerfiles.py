@@ -26,7 +26,8 @@ _BINARIES: Final = ("usr/bin", "usr/local/bin", "usr/sbin")
 _DOCKER_CONFIG: Final = "etc/docker/daemon.json"
 _CONTAINERD_CONFIG: Final = "etc/containerd/config.toml"
 _CONTAINERD_IMPORTS: Final = "etc/containerd/conf.d"
-_CDI_FOLDERS: Final = ("etc/cdi", "var/run/cdi", "run/cdi")
+_CDI_FOLDERS: Final = ("etc/cdi", "run/cdi")
+"""The specification says /var/run/cdi, which is this on every host that is supported."""
 _PODMAN_HOOKS: Final = (
     "usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
     "etc/containers/oci/hooks.d/oci-nvidia-hook.json",
@@ -92,12 +93,7 @@ class ContainerFiles:
         return tuple(dict.fromkeys(found))
 
     def _specifications(self) -> list[Path]:
-        found: dict[Path, Path] = {}
-        for folder in _CDI_FOLDERS:
-            for path in self._folder(folder, (".yaml", ".json", ".yml")):
-                # /var/run is /run on most hosts.
-                found.setdefault(path.resolve(), path)
-        return list(found.values())[:MAX_FILES]
+        return [path for folder in _CDI_FOLDERS for path in self._folder(folder, (".yaml", ".json", ".yml"))]
 
     def _folder(self, name: str, endings: tuple[str, ...]) -> list[Path]:
         with suppress(OSError):
