@@ -61,7 +61,11 @@ COMMANDS: Final = (
     Command("init", "make this host the first of a fleet: key and configuration", "gpumesh.cli.setup"),
     Command("token", "print what the next host needs to join", "gpumesh.cli.setup"),
     Command("join", "join the fleet that a token names", "gpumesh.cli.setup"),
+    Command("keys", "the fleet's keys on this host: list, add, use, remove", "gpumesh.cli.keys"),
     Command("leave", "say goodbye to the fleet and stop", "gpumesh.cli.setup"),
     Command("daemon", "run the daemon in the foreground, as systemd does", "gpumesh.cli.run"),
     Command("demo", "a fleet on this machine with simulated GPUs, some of which fail", "gpumesh.cli.demo"),
+    Command(
+        "sim", "a fleet in virtual time: loss, partitions, crashes, and what must hold", "gpumesh.cli.sim"
+    ),
 )

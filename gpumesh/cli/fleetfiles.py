@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
-import secrets
 import shutil
 import tempfile
 from dataclasses import fields
@@ -14,6 +12,7 @@ from typing import Final
 
 from gpumesh.cli import edit, token
 from gpumesh.config import Config, LeaseConfig
+from gpumesh.config.keyring import Keyring, new_key
 from gpumesh.config.load import settings_of
 from gpumesh.errors import ConfigError, FleetKeyError
 
@@ -21,28 +20,33 @@ _GROUP: Final = "gpumesh"
 _HEADER: Final = "# gpumesh configuration; every key is explained in gpumesh.toml(5).\n"
 
 
-def new_key() -> str:
-    """Return a fresh fleet key, base64 of 32 random bytes."""
-    return base64.b64encode(secrets.token_bytes(token.KEY_BYTES)).decode()
-
-
-def read_keys(path: Path) -> tuple[str, ...]:
-    """Return the keys in a key file, first the one used to send.
+def read_ring(path: Path) -> Keyring:
+    """Return the keys in a key file.
 
     Errors: :class:`FleetKeyError` if it is missing, unreadable or holds something else.
     """
     try:
-        lines = path.read_text().splitlines()
+        text = path.read_text(encoding="ascii")
     except FileNotFoundError as error:
         raise FleetKeyError(
-            f"{path}: no fleet key; `sudo gpumesh init` makes one, `gpumesh join` takes one"
+            f"{path}: no fleet key; `sudo gpumesh init` makes one, `sudo gpumesh join` takes one"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise FleetKeyError(f"{path}: cannot be read ({error}); run this with sudo") from error
-    keys = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not keys:
-        raise FleetKeyError(f"{path}: holds no key")
-    return tuple(token.check_key(key) for key in keys)
+    try:
+        return Keyring.parse(text)
+    except FleetKeyError as error:
+        raise FleetKeyError(f"{path}: {error}") from error
+
+
+def read_keys(path: Path) -> tuple[str, ...]:
+    """Return the keys in a key file as text, first the one used to send. Errors: :class:`FleetKeyError`."""
+    return tuple(key.text for key in read_ring(path).keys)
+
+
+def write_ring(path: Path, ring: Keyring) -> None:
+    """Replace a key file in one step. Errors: :class:`ConfigError`."""
+    _write_private(path, ring.text())
 
 
 def make_fleet(path: Path, changes: dict[tuple[str, str], edit.Value]) -> tuple[Config, bool]:

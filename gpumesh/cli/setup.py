@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,15 +11,13 @@ from typing import Final
 from gpumesh.cli import edit, fleetfiles, token
 from gpumesh.cli.client import DaemonClient
 from gpumesh.cli.session import Session
+from gpumesh.cli.unit import act_on_unit
 from gpumesh.config import DEFAULT_PATH, Config
 from gpumesh.config.fields import parse_endpoint
 from gpumesh.errors import GpumeshError, RequestError, UnreachableError
 
-UNIT: Final = "gpumesh.service"
 MEET_S: Final = 20.0
 """How long ``join`` watches for the fleet before it says that nobody was met."""
-_BOOTED_WITH_SYSTEMD: Final = Path("/run/systemd/system")
-_SYSTEMCTL_S: Final = 60.0
 
 
 def configure_init(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +45,7 @@ def run_init(args: argparse.Namespace, session: Session) -> int:
             f"{config.gossip.key_file} exists: this host is already a member of fleet {config.gossip.fleet}; "
             "its key stays as it is"
         )
-    _restart(session, is_wanted=not args.no_restart)
+    act_on_unit(session, "restart-if-running", is_wanted=not args.no_restart)
     session.terminal.write(
         "next: `sudo gpumesh token` here, then `sudo gpumesh join TOKEN` on the other hosts"
     )
@@ -100,7 +96,7 @@ def run_join(args: argparse.Namespace, session: Session) -> int:
     if args.name:
         config = fleetfiles.set_name(_path(session), args.name)
     session.terminal.write(f"this host is now a member of fleet {config.gossip.fleet}")
-    if not _restart(session, is_wanted=not args.no_restart, is_start=True):
+    if not act_on_unit(session, "restart", is_wanted=not args.no_restart):
         return 0
     return _await_peers(session, joining)
 
@@ -150,25 +146,6 @@ def _seeds(config: Config, session: Session) -> list[str]:
             "`gpumesh init`, or name its address with --seed ADDRESS:PORT"
         )
     return [*mine, *peers[: token.MAX_SEEDS - 3]]
-
-
-def _restart(session: Session, *, is_wanted: bool, is_start: bool = False) -> bool:
-    """Restart the unit where systemd runs one; returns whether a daemon is being started.
-
-    ``is_start`` starts it also where it was stopped.
-    """
-    systemctl = shutil.which("systemctl")
-    if not is_wanted or systemctl is None or not _BOOTED_WITH_SYSTEMD.exists():
-        return False
-    verb = "restart" if is_start else "try-restart"
-    done = subprocess.run(  # noqa: S603 - fixed arguments
-        [systemctl, verb, UNIT], capture_output=True, text=True, timeout=_SYSTEMCTL_S, check=False
-    )
-    if done.returncode:
-        reason = done.stderr.strip() or f"exit code {done.returncode}"
-        session.terminal.complain(f"systemctl {verb} {UNIT}: {reason}")
-        return False
-    return True
 
 
 def _await_peers(session: Session, joining: token.Token) -> int:

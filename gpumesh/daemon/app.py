@@ -21,6 +21,7 @@ from gpumesh.daemon.lock import RunLock
 from gpumesh.daemon.look import Look
 from gpumesh.daemon.meeting import Meeting
 from gpumesh.daemon.notify import Notifier
+from gpumesh.daemon.ownfindings import OwnFindings
 from gpumesh.daemon.sealing import read_keyring, read_sealing
 from gpumesh.daemon.serving import Serving, StartError, facts_of, in_words
 from gpumesh.daemon.shell import Shell
@@ -30,7 +31,7 @@ from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.health.devices import Probe
 from gpumesh.health.silences import Silence
 from gpumesh.mesh.engine import Mesh
-from gpumesh.model import Address, Admission, HostState, Identity, View
+from gpumesh.model import Address, Admission, Finding, HostState, Identity, View
 from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
@@ -89,6 +90,7 @@ class Daemon:
         """Bind, wire, begin to look and to gossip. Errors: :class:`StartError`."""
         self._socket = _bind_gossip(self._sealing.bind)
         self._sealer = self._sealing.make_sealer()
+        self._own = OwnFindings(self._state, self._sealer)
         address = await self._advertised()
         self._mesh = Mesh(
             identity=self._identity,
@@ -109,6 +111,7 @@ class Daemon:
             self._mesh,
             host_id=self._identity.host_id,
             silences=self._silences.silences,
+            own_findings=self._own_findings,
             lend=self._lend,
             on_report=self._shell.pump,
         )
@@ -254,6 +257,9 @@ class Daemon:
             await self._serving.close()
             await self._shell.close()
             raise
+
+    def _own_findings(self, now: float, unix: float) -> tuple[Finding, ...]:
+        return self._own.standing(self._mesh.counters, now, unix)
 
     def _feed_watchdog(self) -> None:
         self._notifier.feed_watchdog(boot_time())

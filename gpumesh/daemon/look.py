@@ -19,7 +19,7 @@ from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
 from gpumesh.health.silences import Silences
 from gpumesh.lease.sharing import Sharing
-from gpumesh.model import Admission, Finding, HealthReport, Severity
+from gpumesh.model import Admission, Finding, HealthReport
 
 INVENTORY: Final = "inventory"
 
@@ -37,8 +37,9 @@ class Publisher(Protocol):
 class Look:
     """Runs the prober and the health engine and publishes their report.
 
-    ``on_report`` is called after each look, so that the shell sends what it led to; ``lend`` is told what the
-    owner's sharing rule says; ``silences`` is read with each look.
+    ``own_findings`` gives what the daemon finds about itself at an instant (boot clock, Unix); ``on_report``
+    is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
+    sharing rule says; ``silences`` is read with each look.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class Look:
         *,
         host_id: str,
         silences: Silences,
+        own_findings: Callable[[float, float], tuple[Finding, ...]],
         lend: Callable[[Admission, str], None],
         on_report: Callable[[], None],
     ) -> None:
         self._config = config
         self._state = state
         self._publisher = publisher
+        self._own_findings = own_findings
         self._lend = lend
         self._on_report = on_report
         self._prober = Prober(config.gpu, host=host_id)
@@ -90,7 +93,8 @@ class Look:
         self.latest = probe
         self.num_looks += 1
         self._keep_inventory()
-        self._publisher.set_health(self._with_losses(report, unix), now)
+        own = self._own_findings(now, unix)
+        self._publisher.set_health(replace(report, findings=report.findings + own) if own else report, now)
         self._lend(*self._sharing.judge(probe, datetime.now().astimezone(), now))
         self._on_report()
 
@@ -114,18 +118,3 @@ class Look:
             loses = "a card lost while the daemon is down would not be noticed"
             if self._state.write(INVENTORY, inventory.to_json(), loses=loses):
                 self._kept = inventory
-
-    def _with_losses(self, report: HealthReport, unix: float) -> HealthReport:
-        """Add what the state directory cannot keep: told, and no reason to take no work."""
-        losses = tuple(
-            Finding(
-                check="state-directory",
-                subject="host",
-                severity=Severity.INFO,
-                reason=reason,
-                advice=f"make {self._state.path} writable and give it space",
-                since=unix,
-            )
-            for reason in self._state.losses.values()
-        )
-        return replace(report, findings=report.findings + losses) if losses else report

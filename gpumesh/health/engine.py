@@ -21,7 +21,7 @@ from gpumesh.health.rules import HOST, Card, CardCheck, HostCheck, Look, Scope, 
 from gpumesh.health.silences import Silences
 from gpumesh.health.stock import Stock, take_stock
 from gpumesh.health.verdicts import Standing, verdict_of
-from gpumesh.model import Baseline, Gpu, HealthReport, Verdict
+from gpumesh.model import Baseline, Finding, Gpu, HealthReport, Verdict
 
 LEAST_GAP_S: Final = 30.0
 """A shorter pause between looks never breaks a symptom's course."""
@@ -51,6 +51,7 @@ class Health:
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
         self._silences = silences or Silences()
+        self._looked_at = 0.0
         self._free: dict[str, FreeMemory] = {}
         self._driver_version: str | None = None
         self._cuda_version: str | None = None
@@ -82,6 +83,7 @@ class Health:
 
         ``now`` is seconds on the boot clock, ``unix`` is for ``since`` alone.
         """
+        self._looked_at = now
         stock = take_stock(self._inventory, probe, expected=self._config.gpu.expected, unix=unix)
         self._inventory = stock.inventory
         self._take_versions(probe)
@@ -97,7 +99,7 @@ class Health:
         self._run_card_checks(cards, now, unix)
         known = {HOST} | {subject_of(card.uuid) for card in self._inventory.cards}
         self._standing.keep_subjects(known.__contains__)
-        report = self._conclude(stock, baseline, now)
+        report = self._conclude(stock, baseline)
         if report != self._report:
             self._report = report
         return self._report
@@ -140,9 +142,9 @@ class Health:
         is_read = state.reading is not None and state.info is not None
         return Card(info, state, state.reading or Reading(), is_read=is_read, now=now)
 
-    def _conclude(self, stock: Stock, baseline: Baseline, now: float) -> HealthReport:
-        findings = self._silences.mark(self._standing.findings(HOST), now)
-        cards = [self._conclude_card(card, stock, now) for card in self._inventory.cards]
+    def _conclude(self, stock: Stock, baseline: Baseline) -> HealthReport:
+        findings = self._findings(HOST)
+        cards = [self._conclude_card(card, stock) for card in self._inventory.cards]
         kept = {card.uuid for card in self._inventory.cards}
         self._free = {uuid: free for uuid, free in self._free.items() if uuid in kept}
         return HealthReport(
@@ -154,10 +156,13 @@ class Health:
             baseline=baseline,
         )
 
-    def _conclude_card(self, known: KnownCard, stock: Stock, now: float) -> Gpu:
+    def _findings(self, subject: str) -> tuple[Finding, ...]:
+        return self._silences.mark(self._standing.findings(subject), self._looked_at)
+
+    def _conclude_card(self, known: KnownCard, stock: Stock) -> Gpu:
         state = stock.seen.get(known.uuid)
         reading = state.reading if state else None
-        findings = self._silences.mark(self._standing.findings(subject_of(known.uuid)), now)
+        findings = self._findings(subject_of(known.uuid))
         free = self._free.setdefault(known.uuid, FreeMemory())
         return Gpu(
             uuid=known.uuid,

@@ -153,7 +153,7 @@ class Owner:
             free = (gpu.memory_bytes, gpu.memory_free_bytes, gpu.is_busy)
             known = (gpu.index, gpu.model, gpu.capability, gpu.pci_bus_id, gpu.verdict)
             self._restate(name, entries.encode_gpu(gpu), (free, known, _substance(gpu.findings)), now)
-        for name in self._gpu_names - names:
+        for name in sorted(self._gpu_names - names):
             self._records.withdraw(name)
             self._said.pop(name, None)
         self._gpu_names = names

@@ -91,8 +91,9 @@ class Defence:
             context.emit(SelfAccused(context.incarnation, statement.kind, statement.accuser))
         if statement.kind is Reachability.FAILED:
             self._failed_incarnation = max(self._failed_incarnation, statement.incarnation)
-        for told in {teller, context.table.get(statement.accuser)} - {None}:
-            self._tell(told, now)
+        # In this order, and once where they are the same: no run may hang on where objects lie in memory.
+        self._tell(teller, now)
+        self._tell(context.table.get(statement.accuser), now)
 
     def _tell(self, member: Member | None, now: float) -> None:
         if member is None or now - member.notice_at < self._context.parameters.gossip_interval_s:

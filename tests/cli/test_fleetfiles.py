@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from gpumesh.cli import edit, fleetfiles, token
 from gpumesh.config import parse
+from gpumesh.config.keyring import new_key
 from gpumesh.errors import ConfigError, FleetKeyError
 
-KEY = fleetfiles.new_key()
+KEY = new_key()
 
 
 def files(tmp_path: Path, content: str = "") -> Path:

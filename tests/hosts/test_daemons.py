@@ -17,7 +17,7 @@ import pytest
 
 from gpumesh.cli.client import ControlClient
 from gpumesh.cli.demofleet import DemoFleet, DemoHost
-from gpumesh.cli.fleetfiles import new_key
+from gpumesh.config.keyring import new_key, parse_key
 from gpumesh.errors import UnreachableError
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(180)]
@@ -296,6 +296,50 @@ def test_serf_333_the_fleet_is_found_again_by_the_peer_cache_when_the_seed_is_go
     assert {peer["port"] for peer in kept} == {fleet.hosts[name].gossip_port for name in ("a", "b")}
     fleet.start("c")
     await_states(fleet, ("b", "c"), {"b": "ready", "c": "ready"})
+
+
+def run_cli(host: DemoHost, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "gpumesh.cli.main", "--config", str(host.config_path), *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_a_key_is_rotated_across_a_living_fleet_and_nobody_is_lost(fleet: DemoFleet) -> None:
+    start_three(fleet)
+    fresh = new_key()
+    old_id, new_id = (parse_key(text).key_id.hex() for text in (KEY, fresh))
+    for words in (("add", fresh), ("use", new_id), ("remove", old_id)):
+        for name in ("a", "b", "c"):
+            done = run_cli(fleet.hosts[name], "keys", "--no-reload", *words)
+            assert done.returncode == 0, done.stderr
+            os.kill(pid_of(fleet, name), signal.SIGHUP)
+        time.sleep(2)
+        for observer in ("a", "b", "c"):
+            assert states(fleet, observer) == {"a": "ready", "b": "ready", "c": "ready"}
+    listed = run_cli(fleet.hosts["a"], "keys", "list").stdout
+    assert new_id in listed
+    assert old_id not in listed
+    kinds = {event["kind"] for name in ("a", "b", "c") for event in events_of(fleet.hosts[name])}
+    assert "host.failed" not in kinds
+
+
+def test_serf_579_a_host_that_lacks_the_fleets_key_says_which_key_it_lacks(fleet: DemoFleet) -> None:
+    start_three(fleet)
+    add_keyed(fleet, "late", new_key())
+    fleet.start("late")
+    wanted = parse_key(KEY).key_id.hex()
+
+    def told() -> list[str]:
+        if not fleet.fleet_as_seen_by("late"):
+            return []
+        findings = fleet.hosts["late"].client().get("/v1/status")["findings"]
+        return [finding["reason"] for finding in findings if finding["check"] == "fleet-key"]
+
+    until(lambda: any(wanted in reason for reason in told()), told)
 
 
 def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.engine import Swim
-from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.parameters import LAN
 from gpumesh.swim.ports import CloseStream, SendStream
 from gpumesh.swim.seal import FleetSealer
