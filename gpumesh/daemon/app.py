@@ -31,7 +31,7 @@ from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.health.devices import Probe
 from gpumesh.health.silences import Silence
 from gpumesh.mesh.engine import Mesh
-from gpumesh.model import Address, Admission, Finding, HostState, Identity, View
+from gpumesh.model import Address, Admission, Event, Finding, HostState, Identity, View
 from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
@@ -61,6 +61,7 @@ class Daemon:
 
     def __init__(self, config: Config, notifier: Notifier, root: Path = Path("/")) -> None:
         self._config = config
+        self._root = root
         self._notifier = notifier
         self._sealing = read_sealing(config.gossip)
         runtime = Path(config.control.socket).parent
@@ -109,11 +110,14 @@ class Daemon:
             self._config,
             self._state,
             self._mesh,
-            host_id=self._identity.host_id,
+            identity=self._identity,
             silences=self._silences.silences,
             own_findings=self._own_findings,
             lend=self._lend,
             on_report=self._shell.pump,
+            on_event=self._publish_event,
+            is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
+            root=self._root,
         )
         self._meeting = Meeting(self._config.gossip.seeds, self._state, self._mesh, self._shell.pump)
         self._publish_admission()
@@ -196,7 +200,7 @@ class Daemon:
         return {
             **self._mesh.counters,
             **self._socket.counters,
-            "looks_total": self._look.num_looks,
+            **self._look.counters,
             "receive_buffer_bytes": self._socket.receive_buffer_bytes,
             "state_losses": len(self._state.losses),
         }
@@ -274,8 +278,11 @@ class Daemon:
 
     def _take_events(self) -> None:
         while (event := self._mesh.next_event()) is not None:
-            self._feed.publish(event)
-            log_event(event)
+            self._publish_event(event)
+
+    def _publish_event(self, event: Event) -> None:
+        self._feed.publish(event)
+        log_event(event)
 
     async def _tell_systemd(self) -> None:
         """Keep the one-line status fresh, and the wall clock that people see."""

@@ -10,18 +10,22 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from gpumesh.config import Config
 from gpumesh.daemon.clock import boot_time, unix_offset
 from gpumesh.daemon.hostprobe import HostProber
+from gpumesh.daemon.identity import read_boot_id
+from gpumesh.daemon.kmsg import KernelLog
 from gpumesh.daemon.leftovers import stuck_probers
 from gpumesh.daemon.prober import Prober
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory
+from gpumesh.health.xids import settled_from_json
 from gpumesh.lease.condition import condition
 from gpumesh.model import HealthReport
 from gpumesh.status.documents import (
@@ -35,6 +39,7 @@ from gpumesh.status.documents import (
 
 Document = dict[str, Any]
 SECOND_GLANCE_S: Final = 0.5
+KERNEL_LOG_READS: Final = 16
 _MAX_BYTES: Final = 4 << 20
 
 
@@ -51,13 +56,19 @@ async def _look(config: Config, root: Path) -> Document:
     state_dir = Path(config.host.state_dir)
     notes: list[str] = []
     inventory = _read(state_dir / "inventory.json", notes, "a card lost since cannot be missed")
-    health = Health(config, inventory=None if inventory is None else Inventory.from_json(inventory))
+    xids = _read(state_dir / "xids.json", notes, "an Xid that a card has recovered from counts again")
+    health = Health(
+        config,
+        inventory=None if inventory is None else Inventory.from_json(inventory),
+        settled_xids=settled_from_json(xids, read_boot_id(root)),
+    )
     identity = _read(state_dir / "identity.json", notes, "") if config.gpu.simulated else None
     host_id = str((identity or {}).get("host_id") or config.host.name or socket.gethostname())
     probe, host = await asyncio.gather(
         _probe(config, root, state_dir, host_id), HostProber(root).probe(boot_time())
     )
     now = boot_time()
+    host = _with_kernel_lines(host, root, now)
     report = health.handle_probe(probe, host, now, now + unix_offset())
     return _document(config, probe, host, report, notes)
 
@@ -77,6 +88,17 @@ async def _probe(config: Config, root: Path, state_dir: Path, host_id: str) -> P
         return await prober.probe()
     finally:
         await prober.close()
+
+
+def _with_kernel_lines(host: HostProbe, root: Path, now: float) -> HostProbe:
+    """Add the driver's lines since boot, as far as a bounded number of reads gets."""
+    log = KernelLog(root)
+    try:
+        reads = [log.read_new(now) for _ in range(KERNEL_LOG_READS)]
+    finally:
+        log.close()
+    lines = tuple(line for read in reads for line in read.lines)
+    return replace(host, kernel_lines=lines, kernel_log_error=reads[-1].error)
 
 
 def _read(path: Path, notes: list[str], loses: str) -> Document | None:

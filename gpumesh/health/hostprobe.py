@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpumesh.health.containers import Containers
+from gpumesh.health.xid_lines import KernelLine
 
 _TOOLKIT: Final = re.compile(r"\bversion:?\s+v?(\d[\w.+~-]*)")
 _OS_NAME: Final = re.compile(r"""^PRETTY_NAME=(["']?)(?P<name>.*?)\1\s*$""", re.MULTILINE)
@@ -35,6 +36,10 @@ class HostProbe:
     """By a time service, as the kernel knows it."""
     containers: Containers | None = None
     """The container runtimes and what they know of the cards."""
+    kernel_lines: tuple[KernelLine, ...] = ()
+    """The driver's lines in the kernel's log that are new since the last look, oldest first."""
+    kernel_log_error: str = ""
+    """Why the kernel's log cannot be read; empty if it can."""
 
 
 def parse_os_release(content: str) -> str | None:

@@ -53,6 +53,7 @@ def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, floa
             *_host_families(view),
             *_gpu_families(me),
             *_probe_families(probe),
+            *_xid_families(probe),
             *_counter_families(counters),
         ]
     )
@@ -119,6 +120,23 @@ def _probe_families(probe: Probe | None) -> Iterable[Family]:
         duration.add(probe.duration_s)
         errors.add(sum(bool(device.error) or device.is_lost for device in probe.devices))
     return duration, hung, errors
+
+
+def _xid_families(probe: Probe | None) -> Iterable[Family]:
+    """Count and date each Xid: a gauge alone hides repeats and never clears (dcgm-exporter#500, #190)."""
+    total = Family("gpumesh_xid_total", "counter", "How often each Xid was seen on a card since boot.")
+    last = Family("gpumesh_xid_last_timestamp_seconds", "gauge", "When each Xid was seen last, Unix time.")
+    falls = Family(
+        "gpumesh_off_the_bus_total", "counter", "Falls off the bus that the kernel told of without an Xid."
+    )
+    for item in probe.xids if probe else ():
+        labels = (("UUID", item.uuid), ("pci_bus_id", item.pci_bus_id))
+        if item.xid is None:
+            falls.add(item.num_seen, labels)
+        else:
+            total.add(item.num_seen, (*labels, ("xid", str(item.xid))))
+            last.add(item.last_unix, (*labels, ("xid", str(item.xid))))
+    return total, last, falls
 
 
 def _counter_families(counters: Mapping[str, float]) -> Iterable[Family]:

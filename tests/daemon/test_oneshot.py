@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,15 @@ def test_no_second_look_is_started_behind_a_stuck_one(root: Path, monkeypatch: p
     assert document["findings"][0]["reason"].startswith("driver not answering since ")
     assert "process 50" in document["probe"]["error"]
     assert document["probe"]["num_devices"] is None
+
+
+def test_an_xid_in_the_kernels_log_is_seen_in_one_look(root: Path) -> None:
+    address = look_once(config(root, "h100"), root)["gpus"][0]["pci_bus_id"]
+    place = f"{address[4:-2]}".lower()
+    (root / "dev").mkdir()
+    (root / "dev/kmsg").write_text(
+        f"4,1,{int(time.monotonic() * 1e6)},-;NVRM: Xid (PCI:{place}): 79, GPU has fallen off the bus.\n"
+    )
+    document = look_once(config(root, "h100"), root)
+    assert [finding["check"] for finding in document["gpus"][0]["findings"]] == ["xid"]
+    assert document["gpus"][0]["verdict"] == "unhealthy"

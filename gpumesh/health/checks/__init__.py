@@ -23,6 +23,7 @@ from gpumesh.health.checks import (
     slow,
     stuck,
     temperature,
+    xid,
 )
 from gpumesh.health.rules import Check
 
@@ -37,6 +38,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     remap.CHECK,
     retired.CHECK,
     recovery.CHECK,
+    xid.CHECK,
     pcie.CHECK,
     replays.CHECK,
     slow.CHECK,

@@ -2,8 +2,9 @@
 
 A card knows where it slows down to save itself (2080S: 97 °C, 4080S: 96 °C) and up to where it is meant
 to run (89 and 90 °C). One number for all cards would call a healthy GeForce sick and a cooking H100 well.
-Newer cards name no degrees but the margin that is left (T.Limit), which is taken then. Memory is judged
-by the card's own limit alone.
+Newer cards name no degrees but the margin that is left (T.Limit), which is taken then; where the driver or
+its binding is too old to tell what is left, no fixed number stands in for it, and the card's own slowdown
+(``clocks``) speaks. Memory is judged by the card's own limit alone.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def see(card: Card, thresholds: HealthConfig) -> Iterator[Symptom]:
     if slowdown is None and highest is None:
         if margin is not None:
             yield from _by_margin(card, margin)
-        elif value is not None:
+        elif value is not None and card.info.temperature_slowdown_margin_c is None:
             yield from _without_limits(card, value, thresholds)
     elif value is not None:
         yield from _by_limits(card, value, slowdown, highest)
