@@ -109,8 +109,7 @@ class Look:
 
     async def look_once(self) -> None:
         """Do one look and publish what it found; on a drained host, let go of the driver instead."""
-        is_free = self._is_drained() and not any(gpu.is_busy for gpu in self._health.report.gpus)
-        if is_free and await self._prober.let_go():
+        if self._is_drained() and not _computes(self.latest) and await self._prober.let_go():
             self._publish_release()
             return
         probe, host = await asyncio.gather(self._prober.probe(), self._host_prober.probe(boot_time()))
@@ -173,6 +172,13 @@ class Look:
             loses = "after a restart, Xids that a card has recovered from may be held against it once more"
             if self._state.write(XIDS, settled_to_json(settled, self._identity.boot_id), loses=loses):
                 self._kept_xids = settled
+
+
+def _computes(probe: Probe | None) -> bool:
+    """Tell whether work was left at the last look. A desktop's own programs stay; they are not waited for."""
+    states = probe.devices if probe else ()
+    processes = [item for state in states if state.reading for item in state.reading.processes or ()]
+    return any(process.kind == "compute" for process in processes)
 
 
 def _xid_event(news: XidNews, identity: Identity) -> Event:

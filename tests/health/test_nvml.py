@@ -611,3 +611,16 @@ def test_a_fabric_that_is_not_ready_is_told_and_one_that_is_not_there_is_absent(
     driver.open()
     assert (read(driver, 0).fabric_state, read(driver, 0).fabric_status) == (2, None)
     assert read(driver, 1).fabric_state is None
+
+
+def test_a_look_at_a_card_is_a_bounded_number_of_calls(cards: FakeDriver, tmp_path: Path) -> None:
+    calls: list[str] = []
+    cards.add_gpu("h100", load="loaded")
+    driver = NvmlDriver(root=tmp_path, announce=calls.append)
+    driver.open()
+    read(driver)
+    calls.clear()
+    read(driver)
+    assert len(calls) <= 32
+    assert len(set(calls)) >= len(calls) - 6, "the same call only for clocks, memory's forms and the like"
+    driver.close()
