@@ -63,7 +63,7 @@ class Health:
         self._free: dict[str, FreeMemory] = {}
         self._lines = LineReader()
         self._xids = XidLog(settled_xids or {})
-        self._unix_offset = 0.0
+        self._now = self._unix_offset = 0.0
         self._released_at: float | None = None
         self._driver_version: str | None = None
         self._cuda_version: str | None = None
@@ -93,7 +93,7 @@ class Health:
 
     def next_xid_news(self) -> tuple[XidNews, ...]:
         """Return the Xids that the looks since the last call brought; drains."""
-        return news_of(self._xids.next_news(), self._inventory.cards, self._unix_offset)
+        return news_of(self._xids.next_news(self._now), self._inventory.cards, self._unix_offset)
 
     def reconfigure(self, config: Config) -> None:
         """Take up changed expectations, sharing and baseline; what stands, stands.
@@ -146,7 +146,7 @@ class Health:
             self._standing.handle_symptoms(check.name, symptoms, subjects.__contains__, now, unix)
 
     def _take_xids(self, probe: Probe, host: HostProbe, now: float, unix: float) -> None:
-        self._unix_offset = unix - now
+        self._now, self._unix_offset = now, unix - now
         for line in host.kernel_lines:
             sighting = self._lines.handle_line(line)
             if sighting is not None:

@@ -29,6 +29,7 @@ MAX_KINDS: Final = 64
 SETTLE_S: Final = 600.0
 SETTLE_UNTOLD_S: Final = 86_400.0
 """For drivers that cannot say whether a card needs recovery."""
+NEWS_S: Final = 60.0
 SAME_FALL_S: Final = 60.0
 """An Xid 79 and the kernel's other lines about the same fall are this close."""
 _DRIVER_NOT_LOADED: Final = 9
@@ -64,6 +65,7 @@ class _Course:
     num_kernel: int = 0
     num_driver: int = 0
     num_told: int = 0
+    told_at: float | None = None
     pid: int | None = None
     process: str | None = None
     asked: int | None = None
@@ -133,14 +135,19 @@ class XidLog:
         """Return everything seen since boot, by card and Xid."""
         return tuple(self._record(key) for key in sorted(self._courses, key=_in_order))
 
-    def next_news(self) -> tuple[tuple[XidRecord, int], ...]:
-        """Return what was seen since this was last called, each with how many times; drains."""
+    def next_news(self, now: float) -> tuple[tuple[XidRecord, int], ...]:
+        """Return what was seen since it was last told, each with how many times; drains.
+
+        The first sighting is told at once, more of the same once a minute: a flood is not to push everything
+        else out of people's sight.
+        """
         news = []
         for key in sorted(self._courses, key=_in_order):
             course = self._courses[key]
-            if course.num_seen > course.num_told:
+            is_due = course.told_at is None or now - course.told_at >= NEWS_S
+            if is_due and course.num_seen > course.num_told:
                 news.append((self._record(key), course.num_seen - course.num_told))
-                course.num_told = course.num_seen
+                course.num_told, course.told_at = course.num_seen, now
         return tuple(news)
 
     def _record(self, key: _Key) -> XidRecord:

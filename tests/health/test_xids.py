@@ -13,6 +13,7 @@ from gpumesh.health.xid_lines import XidSighting, place_of
 from gpumesh.health.xids import (
     MAX_KINDS,
     MAX_PLACES,
+    NEWS_S,
     SETTLE_S,
     SETTLE_UNTOLD_S,
     XidLog,
@@ -59,12 +60,24 @@ def test_nvsentinel_1532_what_the_log_holds_from_before_the_start_counts_too() -
 
 def test_dcgm_exporter_190_a_repeat_is_news_each_time_and_told_once() -> None:
     log = log_of([seen(31)])
-    assert [(record.xid, num_new) for record, num_new in log.next_news()] == [(31, 1)]
-    assert log.next_news() == ()
-    for at in (101.0, 102.0):
+    assert [(record.xid, num_new) for record, num_new in log.next_news(100.0)] == [(31, 1)]
+    assert log.next_news(200.0) == ()
+    for at in (201.0, 202.0):
         log.handle_sighting(seen(31, at))
-    log.handle_sighting(seen(31, 102.0, is_kernel=False))
-    assert [(record.num_seen, num_new) for record, num_new in log.next_news()] == [(3, 2)]
+    log.handle_sighting(seen(31, 202.0, is_kernel=False))
+    assert [(record.num_seen, num_new) for record, num_new in log.next_news(203.0)] == [(3, 2)]
+
+
+def test_a_flood_is_told_once_a_minute_and_another_xid_at_once() -> None:
+    log = XidLog()
+    told: list[tuple[XidRecord, int]] = []
+    for second in range(600):
+        log.handle_sighting(seen(31, second))
+        told += log.next_news(second)
+    assert len(told) == 600 / NEWS_S
+    log.handle_sighting(seen(79, 600.0))
+    assert [record.xid for record, _ in log.next_news(600.5)] == [31, 79]
+    assert sum(num_new for _, num_new in told) == 540 + 1
 
 
 def test_the_kernels_other_lines_about_a_fall_add_nothing_to_its_xid() -> None:
@@ -77,7 +90,7 @@ def test_the_kernels_other_lines_about_a_fall_add_nothing_to_its_xid() -> None:
 def test_a_flood_costs_one_row_and_is_counted() -> None:
     log = log_of(seen(31, at) for at in range(50_000))
     assert only(log).num_seen == 50_000
-    assert len(log.next_news()) == 1
+    assert len(log.next_news(0.0)) == 1
 
 
 def test_cards_and_xids_beyond_the_bounds_are_dropped_and_counted() -> None:
