@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from gpumesh.cli.client import ProblemError
 from gpumesh.cli.formats import Document
+from gpumesh.cli.problem import ProblemError
 from gpumesh.cli.session import Session
 from gpumesh.errors import UnreachableError
 

@@ -69,6 +69,7 @@ def run_token(args: argparse.Namespace, session: Session) -> int:
     config = session.config()
     for seed in args.seed:
         _check_seed(seed)
+    fleetfiles.read_keys(Path(config.gossip.key_file))
     made = fleetfiles.make_token(config, args.seed or _seeds(config, session))
     if session.is_json:
         session.print_json({"token": token.encode(made), "fleet": made.fleet, "seeds": list(made.seeds)})
@@ -92,10 +93,12 @@ def run_join(args: argparse.Namespace, session: Session) -> int:
     """Write the fleet's key and seeds, restart the daemon, and wait until a peer is met."""
     word = sys.stdin.readline() if args.token == "-" else args.token  # noqa: S105 - a flag, no secret
     joining = token.decode(word)
+    was_member = fleetfiles.is_member(_path(session), joining)
     config = fleetfiles.join_fleet(_path(session), joining, force=args.force)
     if args.name:
         config = fleetfiles.set_name(_path(session), args.name)
-    session.terminal.write(f"this host is now a member of fleet {config.gossip.fleet}")
+    since = "was already" if was_member else "is now"
+    session.terminal.write(f"this host {since} a member of fleet {config.gossip.fleet}")
     if not act_on_unit(session, "restart", is_wanted=not args.no_restart):
         return 0
     return _await_peers(session, joining)

@@ -63,8 +63,9 @@ class GossipConfig:
     advertise: str = endpoint(
         "advertise",
         "",
-        "Address and port under which peers reach this host; empty: the address of the route to the seeds. "
-        "Set it behind NAT.",
+        "Address and port under which peers reach this host; empty: the address of the route to the seeds, "
+        "followed as the network changes. Set it behind NAT.",
+        is_own=True,
     )
     seeds: tuple[str, ...] = texts(
         "seeds",

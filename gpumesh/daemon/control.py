@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import socket
+import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Protocol
@@ -9,12 +13,14 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from gpumesh.daemon.controlbody import REASON, read_body
+from gpumesh.daemon.listener import Listener
 from gpumesh.daemon.silencecontrol import Silenced, add_silence_routes
 from gpumesh.model import Admission
 from gpumesh.status.problem import problems
 
 MAX_BODY_BYTES: Final = 16 << 10
 SOCKET_MODE: Final = 0o660
+MAX_CONNECTIONS: Final = 32
 
 
 class Controlled(Silenced, Protocol):
@@ -54,19 +60,37 @@ def make_control_app(controlled: Controlled) -> web.Application:
     return app
 
 
-async def serve_control(app: web.Application, path: Path) -> web.AppRunner:
-    """Serve the application on a Unix socket. Errors: OSError if it cannot be made."""
+async def serve_control(app: web.Application, path: Path) -> Listener:
+    """Serve the application on a Unix socket. Errors: OSError if it cannot be made.
+
+    A socket that an earlier daemon left behind is replaced; one that answers, or anything else in its place,
+    is not.
+    """
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.UnixSite(runner, str(path))
+    _clear_place(path)
+    listener = Listener(app, MAX_CONNECTIONS)
     try:
-        await site.start()
+        await listener.open(lambda keeper: asyncio.get_running_loop().create_unix_server(keeper, str(path)))
         path.chmod(SOCKET_MODE)  # noqa: ASYNC240 - one system call on a tmpfs
     except OSError:
-        await runner.cleanup()
+        await listener.close()
         raise
-    return runner
+    return listener
+
+
+def _clear_place(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise FileExistsError(errno.EEXIST, "is there already and is no socket; remove it", str(path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+        # 0: somebody listens; EAGAIN: somebody does and is busy.
+        if caller.connect_ex(str(path)) in (0, errno.EAGAIN):
+            raise OSError(errno.EADDRINUSE, "another daemon answers on it", str(path))
+    path.unlink()
 
 
 async def _read_reason(request: web.Request) -> str:

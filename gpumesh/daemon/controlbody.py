@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,15 +13,19 @@ from aiohttp import web
 from gpumesh.status.problem import ProblemError
 
 MAX_TEXT: Final = 200
+BODY_S: Final = 5.0
 REASON: Final[Mapping[str, type]] = {"reason": str}
 
 
 async def read_body(request: web.Request, known: Mapping[str, type]) -> dict[str, Any]:
     """Return the body's object; an empty body is an empty object.
 
-    Errors: ProblemError (400) for anything that is not an object of ``known`` keys and types.
+    Errors: ProblemError for anything that is not an object of ``known`` keys and types, or comes too slowly.
     """
-    body = await request.read()
+    try:
+        body = await asyncio.wait_for(request.read(), BODY_S)
+    except asyncio.TimeoutError:
+        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, f"no whole body within {BODY_S:g} s") from None
     if not body:
         return {}
     try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpumesh.config import BaselineConfig
+from gpumesh.config.files import read_regular
 from gpumesh.errors import ConfigError
 from gpumesh.health import versions
 from gpumesh.health.conditions import CONDITIONS, Circumstances, judge
@@ -111,7 +112,7 @@ def load(config: BaselineConfig) -> BaselineRules:
     if config.file in SHIPPED:
         return shipped(config.file)
     try:
-        data = Path(config.file).read_bytes()[: MAX_BYTES + 1]
+        data, _ = read_regular(Path(config.file), MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ConfigError(f"{config.file}: larger than {MAX_BYTES} bytes; this is not a baseline")
         return parse(data.decode(), config.file)
@@ -142,6 +143,8 @@ def parse(content: str, source: str) -> BaselineRules:
         document = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: is not TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: is nested too deeply; this is not a baseline") from error
     for name in document:
         if name not in BRANCH_PARTS and name != HOST_SECTION:
             known = ", ".join((*BRANCH_PARTS, HOST_SECTION))

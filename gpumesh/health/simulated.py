@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh.config.files import read_regular
 from gpumesh.errors import ConfigError, DriverAbsentError, DriverError
 from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, MigInstance, Process, Reading
 
@@ -210,8 +211,8 @@ class _FaultsFile:
             status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             if stamp != self.stamp:
-                with self._path.open("rb") as file:
-                    self._faults = _parse_faults(file.read(MAX_FAULTS_BYTES), self._path)
+                data, _ = read_regular(self._path, MAX_FAULTS_BYTES)
+                self._faults = _parse_faults(data, self._path)
                 self.stamp = stamp
         except FileNotFoundError:
             self.stamp, self._faults = None, {}

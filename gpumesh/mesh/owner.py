@@ -87,6 +87,11 @@ class Owner:
             self._phase.handle(Trigger.ACCUSED, now)
             self._publish_lease()
 
+    def handle_remembered(self, now: float) -> None:
+        """Note that the fleet knew an earlier run of this host, which its own state did not."""
+        self._phase.handle(Trigger.RESTARTED, now)
+        self._publish_lease()
+
     def handle_awake(self, now: float) -> None:
         """Note that this host itself had stopped: silence is counted from now."""
         self._listening_at = now

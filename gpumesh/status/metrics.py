@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
-
 import gpumesh
 from gpumesh.health.devices import Probe
 from gpumesh.model import Finding, HostState, HostView, View
 from gpumesh.status.dcgm import dcgm_families
 from gpumesh.status.exposition import Family, render
+from gpumesh.status.process import process_families
 from gpumesh.status.source import StatusSource
 
 MAX_HOST_SERIES: Final = 512
@@ -29,18 +28,10 @@ _HELP: Final = {
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
-class Metrics:
-    """Renders the exposition; owns a registry of its own for what prometheus-client knows of the process."""
-
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-
-    def exposition(self, source: StatusSource) -> bytes:
-        """Return ``/metrics`` as of now, in the text format."""
-        families = mesh_exposition(source.view(), source.readings(), source.counters())
-        return families.encode(errors="replace") + generate_latest(self._registry)
+def exposition(source: StatusSource) -> bytes:
+    """Return ``/metrics`` as of now, in the text format."""
+    mesh = mesh_exposition(source.view(), source.readings(), source.counters())
+    return (mesh + render(process_families())).encode(errors="replace")
 
 
 def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, float]) -> str:

@@ -88,3 +88,9 @@ def test_the_shipped_example_is_what_the_schema_says() -> None:
 def test_no_text_raises_anything_but_a_config_error(content: str) -> None:
     with contextlib.suppress(ConfigError):
         parse(content)
+
+
+@pytest.mark.parametrize("host", ["gpu.example", "300.1.1.1", "0.0.0.0", "[::]", "239.1.1.1"])
+def test_what_peers_are_told_must_be_one_address(host: str) -> None:
+    with pytest.raises(ConfigError, match=r"gossip\.advertise"):
+        parse(f'[gossip]\nadvertise = "{host}:7977"')

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gpumesh.health.devices import MigInstance, Probe, Reading, XidCount
 from gpumesh.model import HostState
-from gpumesh.status.metrics import MAX_HOST_SERIES, Metrics, mesh_exposition
+from gpumesh.status.metrics import MAX_HOST_SERIES, exposition, mesh_exposition
 from tests.samples.fleet import NOW, SampleSource, host, sample_probe, sample_view, uuid_of
 from tests.status.conftest import Face
 
@@ -145,7 +145,7 @@ def test_promtool_finds_nothing_wrong_with_our_own_names() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed (Debian: apt install prometheus)")
-    text = Metrics().exposition(SampleSource()).decode()
+    text = exposition(SampleSource()).decode()
     own = "".join(f"{line}\n" for line in text.splitlines() if "DCGM_FI_" not in line)
     found = subprocess.run(
         [promtool, "check", "metrics"], input=own, capture_output=True, text=True, check=False
