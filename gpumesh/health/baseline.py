@@ -16,10 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh import versions
 from gpumesh.config import BaselineConfig
 from gpumesh.config.files import read_regular
 from gpumesh.errors import ConfigError
-from gpumesh.health import versions
 from gpumesh.health.conditions import CONDITIONS, Circumstances, judge
 from gpumesh.model import Baseline, BaselineItem
 
