@@ -97,10 +97,16 @@ class ControlClient:
 
         Errors: :class:`UnreachableError`, also where the socket's permissions say no; :class:`ProblemError`.
         """
+        return self._ask("POST", path, json.dumps(body).encode())
+
+    def get(self, path: str) -> Document:
+        """Return what only those may see who may change things. Errors: as :meth:`post`."""
+        return self._ask("GET", path, None)
+
+    def _ask(self, method: str, path: str, data: bytes | None) -> Document:
         connection = _UnixConnection(self._path)
         try:
-            data = json.dumps(body).encode()
-            connection.request("POST", path, data, {"Content-Type": "application/json"})
+            connection.request(method, path, data, {"Content-Type": "application/json"})
             return _document(connection.getresponse())
         except PermissionError as error:
             raise UnreachableError(

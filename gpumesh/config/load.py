@@ -101,6 +101,8 @@ def _check_relations(config: Config) -> None:
             f"{source}: lease.ttl: must be at least lease.heartbeat x lease.failures ({least_s:g}s), or a "
             "healthy host loses its lease between beats"
         )
+    if config.health.hot_c <= config.health.warm_c:
+        raise ConfigError(f"{source}: health.hot: must be above health.warm ({config.health.warm_c})")
     if gpu.backend == "simulated" and not gpu.simulated:
         raise ConfigError(f'{source}: gpu.simulated: backend = "simulated" needs at least one profile')
     if gpu.backend == "nvml" and gpu.simulated:

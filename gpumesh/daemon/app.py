@@ -24,10 +24,12 @@ from gpumesh.daemon.ownfindings import OwnFindings
 from gpumesh.daemon.sealing import read_keyring, read_sealing
 from gpumesh.daemon.serving import Serving, StartError, facts_of, in_words
 from gpumesh.daemon.shell import Shell
+from gpumesh.daemon.silencebook import SilenceBook, subject_named
 from gpumesh.daemon.sockets import GossipSocket
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.daemon.whereabouts import Whereabouts
 from gpumesh.health.devices import Probe
+from gpumesh.health.silences import Silence
 from gpumesh.mesh.engine import Mesh
 from gpumesh.model import Address, Admission, Event, Finding, HostState, Identity, Reachability, View
 from gpumesh.status.feed import EventFeed
@@ -42,6 +44,7 @@ _NEEDS_RESTART: Final = (
     "host.state_dir",
     "lease",
     "gpu",
+    "health",
     "http",
     "control",
 )
@@ -75,6 +78,7 @@ class Daemon:
             _log.warning("%s", note)
         self._identity = claim.identity
         self._admission = AdmissionBook(self._state)
+        self._silences = SilenceBook(self._state)
         self._feed = EventFeed(run=claim.identity.epoch)
         self._serving = Serving()
         self._tasks: list[asyncio.Task[None]] = []
@@ -112,6 +116,7 @@ class Daemon:
             self._state,
             self._mesh,
             identity=self._identity,
+            silences=self._silences.silences,
             own_findings=self._own_findings,
             lend=self._lend,
             on_report=self._take_report,
@@ -232,11 +237,29 @@ class Daemon:
         self._admission.set_operator(admission, reason)
         self._publish_admission()
 
+    def silence(self, check: str, gpu: str, for_s: float, reason: str) -> Silence:
+        """Silence a check on this host or one of its cards; kept across restarts. Errors: RequestError."""
+        made = self._silences.add(check, self._subject(gpu), for_s, reason)
+        _log.info("%s is silenced for %g s: %s", check, for_s, reason)
+        return made
+
+    def end_silence(self, check: str, gpu: str) -> None:
+        """End a silence before its time. Errors: RequestError."""
+        self._silences.end(check, self._subject(gpu))
+
+    def silences(self) -> tuple[Silence, ...]:
+        """Return the silences that stand."""
+        return self._silences.standing()
+
     def begin_leave(self) -> None:
         """Say goodbye and stop, once the answer to the request has gone out."""
         asyncio.get_running_loop().call_later(0.05, self.begin_stop)
 
     # Wiring.
+
+    def _subject(self, gpu: str) -> str:
+        health = self.view().me.health
+        return subject_named(gpu, health.gpus if health else ())
 
     def _move(self, address: Address) -> None:
         self._mesh.set_address(address, boot_time())

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import socket
 import stat
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from aiohttp import web
 
+from gpumesh.daemon.controlbody import REASON, read_body
 from gpumesh.daemon.listener import Listener
+from gpumesh.daemon.silencecontrol import Silenced, add_silence_routes
 from gpumesh.model import Admission
-from gpumesh.status.problem import ProblemError, problems
+from gpumesh.status.problem import problems
 
 MAX_BODY_BYTES: Final = 16 << 10
-MAX_REASON: Final = 200
 SOCKET_MODE: Final = 0o660
 MAX_CONNECTIONS: Final = 32
-BODY_S: Final = 5.0
 
 
-class Controlled(Protocol):
+class Controlled(Silenced, Protocol):
     """What can be changed from outside."""
 
     def set_operator_admission(self, admission: Admission, reason: str) -> None:
@@ -58,6 +56,7 @@ def make_control_app(controlled: Controlled) -> web.Application:
     app.router.add_post("/v1/uncordon", admits(Admission.OPEN))
     app.router.add_post("/v1/drain", admits(Admission.DRAINING))
     app.router.add_post("/v1/leave", leave)
+    add_silence_routes(app, controlled)
     return app
 
 
@@ -96,21 +95,4 @@ def _clear_place(path: Path) -> None:
 
 async def _read_reason(request: web.Request) -> str:
     """Return the body's ``reason``; an empty body has none."""
-    try:
-        body = await asyncio.wait_for(request.read(), BODY_S)
-    except asyncio.TimeoutError:
-        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, f"no whole body within {BODY_S:g} s") from None
-    if not body:
-        return ""
-    try:
-        document: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
-    if not isinstance(document, dict) or set(document) - {"reason"}:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, 'the body must be an object such as {"reason": "new fan"}')
-    reason = document.get("reason", "")
-    if not isinstance(reason, str) or len(reason) > MAX_REASON or not reason.isprintable():
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST, f"reason must be one line of text, at most {MAX_REASON} characters"
-        )
-    return reason
+    return str((await read_body(request, REASON)).get("reason", ""))

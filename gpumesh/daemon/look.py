@@ -20,6 +20,7 @@ from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
 from gpumesh.health.rules import HOST, subject_of
+from gpumesh.health.silences import Silences
 from gpumesh.health.xid_catalogue import kind_of
 from gpumesh.health.xid_words import XidNews
 from gpumesh.health.xids import settled_from_json, settled_to_json
@@ -46,9 +47,9 @@ class Look:
 
     ``own_findings`` gives what the daemon finds about itself at an instant (boot clock, Unix); ``on_report``
     is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
-    sharing rule says; ``on_event`` is given what is news to people. While ``is_drained`` says so and no
-    program computes any more, the driver is let go of, so that it can be upgraded or unbound
-    (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
+    sharing rule says; ``silences`` is read with each look; ``on_event`` is given what is news to people.
+    While ``is_drained`` says so and no program computes any more, the driver is let go of, so that it can be
+    upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Look:
         publisher: Publisher,
         *,
         identity: Identity,
+        silences: Silences,
         own_findings: Callable[[float, float], tuple[Finding, ...]],
         lend: Callable[[Admission, str], None],
         on_report: Callable[[], None],
@@ -80,6 +82,7 @@ class Look:
         self._health = Health(
             config,
             inventory=self._load_inventory(),
+            silences=silences,
             settled_xids=settled_from_json(state.read(XIDS), identity.boot_id),
         )
         self._kept = self._health.inventory

@@ -160,7 +160,8 @@ class Prober:
             if self._is_stuck():
                 return False
             child.ask_to_end()
-            if not await child.wait_reaped(_END_S):
+            # Without persistence mode a driver takes seconds to close its last handle (netdata#14522).
+            if not await child.wait_reaped(max(_END_S, self._deadline_s)):
                 return False
             child.release()
             self._child = self._round = None

@@ -15,11 +15,13 @@ from typing import Final
 from gpumesh.config import Config
 from gpumesh.health import baseline as baselines
 from gpumesh.health.checks import CHECKS
+from gpumesh.health.conditions import Circumstances
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading, XidCount
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory, KnownCard
 from gpumesh.health.occupancy import FreeMemory, is_busy
 from gpumesh.health.rules import HOST, Card, CardCheck, HostCheck, Look, Scope, subject_of
+from gpumesh.health.silences import Silences
 from gpumesh.health.stock import Stock, take_stock
 from gpumesh.health.verdicts import Standing, verdict_of
 from gpumesh.health.xid_lines import LineReader
@@ -37,8 +39,8 @@ class Health:
     """Turns probes into health reports.
 
     ``inventory`` is what was kept on disk, ``settled_xids`` likewise, of this boot; ``baseline`` what the
-    host is held to (read from ``baseline.file``, or the built-in one, if not given). Errors: ConfigError for
-    a wrong baseline file.
+    host is held to (read from ``baseline.file``, or the built-in one, if not given); ``silences`` is the
+    operator's word on what is not to count. Errors: ConfigError for a wrong baseline file.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Health:
         *,
         inventory: Inventory | None = None,
         baseline: baselines.BaselineRules | None = None,
+        silences: Silences | None = None,
         settled_xids: Mapping[str, float] | None = None,
     ) -> None:
         self._config = config
@@ -55,6 +58,8 @@ class Health:
         self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.gpu.interval_s))
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
+        self._silences = silences or Silences()
+        self._looked_at = 0.0
         self._free: dict[str, FreeMemory] = {}
         self._lines = LineReader()
         self._xids = XidLog(settled_xids or {})
@@ -103,12 +108,13 @@ class Health:
 
         ``now`` is seconds on the boot clock, ``unix`` is for ``since`` alone.
         """
+        self._looked_at = now
         self._released_at = None
         stock = take_stock(self._inventory, probe, expected=self._config.gpu.expected, unix=unix)
         self._inventory = stock.inventory
         self._take_versions(probe)
         self._take_xids(probe, host, now, unix)
-        baseline = self._hold_to_baseline(host)
+        baseline = self._hold_to_baseline(host, stock)
         xids = self._xids.records()
         look = Look(probe, host, stock, _bus(probe), baseline, xids, self._config, now, unix)
         # A card that a hung driver did not get to has refused nothing; nor has one that was let sleep.
@@ -157,7 +163,7 @@ class Health:
             # A hung driver is still the same one; one that is gone may come back as another.
             self._driver_version = self._cuda_version = None
 
-    def _hold_to_baseline(self, host: HostProbe) -> Baseline:
+    def _hold_to_baseline(self, host: HostProbe, stock: Stock) -> Baseline:
         toolkit = host.toolkit_version
         found = {
             "driver": self._driver_version,
@@ -165,7 +171,8 @@ class Health:
             "container-toolkit": baselines.NOT_INSTALLED if toolkit == "" else toolkit,
             "kernel": host.kernel,
         }
-        return self._baseline.hold(found, self._config.baseline.mode)
+        now = Circumstances(host, self._inventory.cards, stock.seen)
+        return self._baseline.hold(found, self._config.baseline.mode, now)
 
     def _card(self, state: DeviceState, uuid: str, now: float) -> Card:
         known = self._inventory.find(uuid)
@@ -174,7 +181,7 @@ class Health:
         return Card(info, state, state.reading or Reading(), is_read=is_read, now=now)
 
     def _conclude(self, stock: Stock, baseline: Baseline | None) -> HealthReport:
-        findings = self._standing.findings(HOST)
+        findings = self._findings(HOST)
         cards = [self._conclude_card(card, stock) for card in self._inventory.cards]
         kept = {card.uuid for card in self._inventory.cards}
         self._free = {uuid: free for uuid, free in self._free.items() if uuid in kept}
@@ -186,6 +193,9 @@ class Health:
             cuda_version=self._cuda_version,
             baseline=baseline,
         )
+
+    def _findings(self, subject: str) -> tuple[Finding, ...]:
+        return self._silences.mark(self._standing.findings(subject), self._looked_at)
 
     def handle_release(self, reason: str, unix: float) -> HealthReport:
         """Take it that the driver was let go of: cards are neither known nor lost until the next look.
@@ -217,7 +227,7 @@ class Health:
     def _conclude_card(self, known: KnownCard, stock: Stock) -> Gpu:
         state = stock.seen.get(known.uuid)
         reading = state.reading if state else None
-        findings = self._standing.findings(subject_of(known.uuid))
+        findings = self._findings(subject_of(known.uuid))
         if state is not None and state.is_resting:
             return self._rested(known, findings)
         free = self._free.setdefault(known.uuid, FreeMemory())

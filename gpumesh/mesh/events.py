@@ -120,7 +120,8 @@ def is_lost(gpu: Gpu) -> bool:
 
 
 def _worst_reason(findings: tuple[Finding, ...]) -> str:
-    worst = min(findings, key=lambda item: _WORST_FIRST.index(item.severity), default=None)
+    counting = [item for item in findings if item.silenced_until is None]
+    worst = min(counting, key=lambda item: _WORST_FIRST.index(item.severity), default=None)
     return worst.reason if worst else ""
 
 

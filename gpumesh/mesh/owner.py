@@ -191,4 +191,6 @@ class Owner:
 
 
 def _substance(findings: tuple[Finding, ...]) -> object:
-    return tuple((item.check, item.severity, item.action, item.since) for item in findings)
+    return tuple(
+        (item.check, item.severity, item.action, item.since, item.silenced_until) for item in findings
+    )

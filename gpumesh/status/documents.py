@@ -29,6 +29,7 @@ from gpumesh.model import (
     View,
 )
 from gpumesh.status.feed import NumberedEvent
+from gpumesh.status.outliers import outliers
 
 Document = dict[str, Any]
 _NESTED = frozenset({"processes", "nvlinks", "mig_instances"})
@@ -69,6 +70,7 @@ def finding_document(finding: Finding) -> Document:
         "advice": finding.advice,
         "evidence": {key: scalar(value) for key, value in finding.evidence.items()},
         "since": instant(finding.since),
+        "silenced_until": None if finding.silenced_until is None else instant(finding.silenced_until),
     }
 
 
@@ -152,6 +154,7 @@ def fleet_document(view: View) -> Document:
         "num_hosts": len(view.hosts),
         "num_gpus": sum(len(host.health.gpus) for host in view.hosts if host.health),
         "states": state_counts(view.hosts),
+        "outliers": outliers(view),
         "hosts": [host_document(host) for host in view.hosts],
     }
 

@@ -82,15 +82,18 @@ def _bounded(hosts: tuple[HostView, ...]) -> list[HostView]:
 
 def _gpu_families(me: HostView) -> Iterable[Family]:
     verdict = Family("gpumesh_gpu_verdict", "gauge", "1 for the verdict on each of this host's GPUs.")
-    finding = Family("gpumesh_finding", "gauge", "1 for each finding that stands on this host.")
+    finding = Family("gpumesh_finding", "gauge", "1 for each finding that stands on this host and counts.")
     if me.health is None:
         return ()
     for gpu in me.health.gpus:
         verdict.add(1, (("UUID", gpu.uuid), ("verdict", str(gpu.verdict))))
     standing = [*me.health.findings, *(item for gpu in me.health.gpus for item in gpu.findings)]
-    for labels in dict.fromkeys(_finding_labels(item) for item in standing):
-        finding.add(1, labels)
-    return verdict, finding
+    silenced = Family("gpumesh_finding_silenced", "gauge", "1 for each finding that an operator silenced.")
+    for family, is_silenced in ((finding, False), (silenced, True)):
+        shown = (item for item in standing if (item.silenced_until is not None) is is_silenced)
+        for labels in dict.fromkeys(_finding_labels(item) for item in shown):
+            family.add(1, labels)
+    return verdict, finding, silenced
 
 
 def _finding_labels(finding: Finding) -> tuple[tuple[str, str], ...]:

@@ -43,6 +43,8 @@ def test_an_empty_file_gives_the_documented_defaults() -> None:
         ("[gossip]\nfleet = 'a b'", r"gossip\.fleet = .*1 to 63 letters"),
         ("[gpu]\nbackend = 'simulated'", r"gpu\.simulated: .*needs at least one profile"),
         ("[gpu]\nsimulated = ['h100']", r"gpu\.simulated: only with"),
+        ("[health]\nwarm = 90", r"health\.hot: must be above health\.warm \(90\)"),
+        ("[health]\nleak_after = '1s'", r'health\.leak_after = .*from "1m" to "24h"'),
         ("[sharing]\nmode = 'schedule'", r"sharing\.hours: .*needs hours"),
         ("[jobs]\naccept = true", r"jobs\.accept: .*set it to false"),
         ("[host]\nlabels = { a = 1 }", r"host\.labels = .*must be short strings"),

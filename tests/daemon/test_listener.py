@@ -12,6 +12,7 @@ from aiohttp import web
 from gpumesh.daemon.control import make_control_app, serve_control
 from gpumesh.daemon.doorkeeper import Doorkeeper
 from gpumesh.daemon.listener import Listener
+from gpumesh.health.silences import Silence
 from gpumesh.model import Admission
 
 pytestmark = pytest.mark.timeout(60)
@@ -34,6 +35,15 @@ class Owner:
 
     def begin_leave(self) -> None:
         raise AssertionError("nobody asked for it")
+
+    def silence(self, check: str, gpu: str, for_s: float, reason: str) -> Silence:
+        raise AssertionError("nobody asked for it")
+
+    def end_silence(self, check: str, gpu: str) -> None:
+        raise AssertionError("nobody asked for it")
+
+    def silences(self) -> tuple[Silence, ...]:
+        return ()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest_asyncio
 from gpumesh.config import Config, GpuConfig, HostConfig
 from gpumesh.daemon.look import Look
 from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.health.silences import Silences
 from gpumesh.model import Event, Gpu, HealthReport, Identity, Severity, Verdict
 
 BOOT = "b0070000-0000-4000-8000-000000000001"
@@ -44,6 +45,7 @@ class Host:
                 StateDirectory(self.folder / "state"),
                 self,
                 identity=Identity("h1", "pc01", 1, boot_id),
+                silences=Silences(),
                 own_findings=lambda _now, _unix: (),
                 lend=lambda _admission, _reason: None,
                 on_report=lambda: None,

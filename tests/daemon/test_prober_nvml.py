@@ -344,3 +344,13 @@ async def test_a_child_that_is_stuck_is_not_let_go_of(host: Host) -> None:
     await host.probe_until(lambda probe: probe.is_hung)
     assert not await host.prober.let_go()
     assert host.prober.child_pid == stuck
+
+
+async def test_netdata_14522_a_driver_that_is_slow_to_close_is_waited_for(host: Host) -> None:
+    host.install()
+    host.make(deadline_s=PATIENCE_S)
+    host.driver.add_gpu()
+    await host.prober.probe()
+    host.driver.delay("nvmlShutdown", 2.5)
+    assert await host.prober.let_go()
+    assert host.prober.child_pid is None
