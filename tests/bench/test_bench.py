@@ -49,7 +49,7 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
 
 
 def test_a_ratio_is_told_only_of_what_both_have() -> None:
-    row = Row("x", "s", {"gpumesh": 2.0, "serf": 8.0, "kinship": 0.0, "other": None}, {})
+    row = Row("x", "s", {"gpumesh": 2, "serf": 8.0, "kinship": 0.0, "other": None}, {})
     assert ratios(row) == {"serf": 0.25}
     assert json.loads(document([row], load=1.0))["rows"][0]["ratio"] == {"serf": 0.25}
     assert table([row]).splitlines()[1].split() == ["x", "[s]", "2", "8", "0", "-", "0.25", "-", "-"]
