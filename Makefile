@@ -43,7 +43,7 @@ golden-update: $(VENV)/.dev  ## rewrite golden outputs and generated documents a
 	$(PYTEST) -q -m "not machines" --golden-update tests/status tests/cli
 
 sim-long: $(VENV)/.dev  ## 1,000 random seeds a scenario
-	$(BIN)/python -m gpumesh.sim --all --seeds 1000
+	$(BIN)/python -m gpumesh.sim --scenario all --seeds 1000 --processes $$(nproc)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }

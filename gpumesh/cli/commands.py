@@ -56,4 +56,7 @@ COMMANDS: Final = (
     Command("leave", "say goodbye to the fleet and stop", "gpumesh.cli.setup"),
     Command("daemon", "run the daemon in the foreground, as systemd does", "gpumesh.cli.run"),
     Command("demo", "a fleet on this machine with simulated GPUs, some of which fail", "gpumesh.cli.demo"),
+    Command(
+        "sim", "a fleet in virtual time: loss, partitions, crashes, and what must hold", "gpumesh.cli.sim"
+    ),
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -75,6 +75,10 @@ class Summary:
     """Host id → epoch and hash of the record held."""
 
 
+IsHeld = Callable[[str, int, str, int], bool]
+"""Whether an entry of this host id, epoch and name is held in this version or a newer one."""
+
+
 def make_entry(
     host_id: str, name: str, *, epoch: int, version: int, encoded: bytes | None, value: Plain
 ) -> Entry:
@@ -92,8 +96,11 @@ def encode_update(entry: Entry) -> bytes:
     return data
 
 
-def decode_update(data: bytes) -> Entry:
-    """Return the checked entry in an update. Errors: RejectedError."""
+def decode_update(data: bytes, is_held: IsHeld | None = None) -> Entry:
+    """Return the checked entry in an update. Errors: RejectedError, ``stale`` for one that is held already.
+
+    Most of what gossip brings is held already, and finding that out costs far less than checking its value.
+    """
     if len(data) > MAX_UPDATE_BYTES:
         raise RejectedError("too_large", f"{len(data)} bytes")
     row = unpack(data, max_items=_UPDATE_FIELDS)
@@ -105,6 +112,8 @@ def decode_update(data: bytes) -> Entry:
         raise RejectedError("entry_name")
     if not _is_counter(epoch) or not _is_counter(version) or version == 0:
         raise RejectedError("counter")
+    if is_held is not None and is_held(host_id, epoch, name, version):
+        raise RejectedError("stale")
     if encoded is None:
         return make_entry(host_id, name, epoch=epoch, version=version, encoded=None, value=None)
     if not isinstance(encoded, bytes):

@@ -191,7 +191,7 @@ class Records:
 
     def _take(self, update: bytes, now: float) -> bool:
         try:
-            entry = codec.decode_update(update)
+            entry = codec.decode_update(update, self._store.holds)
             if entry.host_id == self._host_id:
                 self._handle_echo(entry, now)
                 return False

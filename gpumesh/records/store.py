@@ -33,11 +33,16 @@ class Record:
         """The entries by name, tombstones included."""
         return MappingProxyType(self._entries)
 
+    def holds(self, name: str, version: int) -> bool:
+        """Return whether the entry is held in this version or a newer one."""
+        held = self._entries.get(name)
+        return held is not None and version <= held.version
+
     def check(self, entry: Entry) -> None:
         """Judge whether the entry may go in. Errors: RejectedError; ``stale`` is the everyday one."""
-        held = self._entries.get(entry.name)
-        if held is not None and entry.version <= held.version:
+        if self.holds(entry.name, entry.version):
             raise RejectedError("stale")
+        held = self._entries.get(entry.name)
         if held is None and len(self._entries) >= MAX_ENTRIES:
             raise RejectedError("entries_full")
         grown_bytes = _size_bytes(entry) - (_size_bytes(held) if held else 0)
@@ -78,6 +83,11 @@ class Store:
     def records(self) -> Iterator[tuple[str, Record]]:
         """Iterate over host id and record."""
         return iter(self._records.items())
+
+    def holds(self, host_id: str, epoch: int, name: str, version: int) -> bool:
+        """Return whether this entry is held in this version or a newer one of the same epoch."""
+        record = self._records.get(host_id)
+        return record is not None and record.epoch == epoch and record.holds(name, version)
 
     def put(self, entry: Entry) -> bool:
         """Take an entry in; tell whether it began a new epoch. Errors: RejectedError, nothing changed."""

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 Knowledge = Mapping[str, Mapping[str, Known]]
-GONE = frozenset({HostState.FAILED, HostState.LEFT, HostState.SUSPECT})
+RESTING = frozenset({"broadcasts", "doubts", "gossip", "strangers"})
+"""Queues that must be empty once nothing has happened for a while."""
+GONE_ROWS = frozenset({Reachability.FAILED, Reachability.LEFT})
+DOUBTED_STATES = frozenset({HostState.FAILED, HostState.LEFT, HostState.SUSPECT})
 
 
 def find_disagreement(world: World) -> tuple[SimHost, str] | None:
@@ -32,6 +35,16 @@ def find_disagreement(world: World) -> tuple[SimHost, str] | None:
         detail = _wrong_knowledge(world, host, known)
         if detail is not None:
             return host, detail
+    return None
+
+
+def find_unrest(world: World) -> tuple[SimHost, str] | None:
+    """Return a running host that still has news to tell or doubts to settle; None when all are at rest."""
+    for host in world.running:
+        assert host.node is not None
+        for name, (size, _) in host.node.queues().items():
+            if size and name.rpartition("/")[2] in RESTING:
+                return host, f"{name} still holds {size}"
     return None
 
 
@@ -55,9 +68,11 @@ def _wrong_table(world: World, host: SimHost) -> str | None:
 
 
 def _wrong_knowledge(world: World, host: SimHost, known: Knowledge) -> str | None:
+    assert host.node is not None
+    rows = {row.host_id: row for row in host.node.members()}
     for other, life in _visible(world, host):
         shown = known[host.host_id].get(other.host_id)
-        wrong = _wrong_state(life, shown)
+        wrong = _wrong_state(life, rows.get(other.host_id), shown)
         if wrong is not None:
             return f"{other.identity.name} {wrong}"
         says = known.get(other.host_id, {}).get(other.host_id)
@@ -69,6 +84,9 @@ def _wrong_knowledge(world: World, host: SimHost, known: Knowledge) -> str | Non
 def _wrong_about(life: Life, row: MemberView | None) -> str | None:
     if row is None:
         return "is alive, and is not known here" if life.ended_at is None else None
+    if row.epoch < life.epoch and life.ended_at is not None and row.reachability in GONE_ROWS:
+        # Its last run may have been known only to hosts that are gone, too.
+        return None
     if row.epoch != life.epoch:
         return f"runs as epoch {life.epoch}, and is held for epoch {row.epoch} ({row.reachability})"
     if life.ended_at is None:
@@ -80,13 +98,13 @@ def _wrong_about(life: Life, row: MemberView | None) -> str | None:
     return f"has {life.ending.value if life.ending else 'ended'}, and is held {row.reachability}"
 
 
-def _wrong_state(life: Life, shown: Known | None) -> str | None:
-    if shown is None:
+def _wrong_state(life: Life, row: MemberView | None, shown: Known | None) -> str | None:
+    if shown is None or row is None:
         return None
     if life.ended_at is None:
-        return f"is alive, and is shown {shown.state}" if shown.state in GONE else None
-    right = HostState.LEFT if life.ending is Ending.LEFT else HostState.FAILED
-    return None if shown.state is right else f"has ended, and is shown {shown.state}, not {right}"
+        return f"is alive, and is shown {shown.state}" if shown.state in DOUBTED_STATES else None
+    right = HostState(row.reachability.value)
+    return None if shown.state is right else f"is held {right}, and is shown {shown.state}"
 
 
 def _difference(says: Mapping[str, object], shown: Mapping[str, object]) -> str:

@@ -15,18 +15,16 @@ def churn(world: World, settings: Mapping[str, float]) -> None:
     world.start_all(over_s=2.0)
     world.run_for(10.0)
     end = world.now + settings["duration_s"]
-    num_moved = 0
     while world.now < end:
         world.run_for(world.random.expovariate(1.0 / settings["every_s"]))
         host = world.random.choice(world.hosts)
         if not world.is_living(host):
-            num_moved += 1
-            _bring_back(world, host, num_moved)
+            bring_back(world, host)
         elif world.chance(0.4):
             lost = {0} if world.chance(0.5) else set()
             host.set_health(report_of(host.identity.name, GPUS_A_HOST, lost=lost))
         elif len(world.running) > len(world.hosts) // 2:
-            _take_away(world, host)
+            take_away(world, host)
     world.run_until_agreed(settings["limit_s"])
     for host in world.hosts:
         if not world.is_living(host):
@@ -34,14 +32,16 @@ def churn(world: World, settings: Mapping[str, float]) -> None:
     world.run_until_agreed(settings["limit_s"])
 
 
-def _bring_back(world: World, host: SimHost, number: int) -> None:
+def bring_back(world: World, host: SimHost) -> None:
+    """Start a host again, sometimes at another address, sometimes after a reboot."""
     address = None
     if world.chance(0.3):
-        address = Address(f"10.200.{number >> 8 & 255}.{number & 255}", PORT)
+        address = Address(f"10.200.{host.number}.{host.identity.epoch % 250 + 1}", PORT)
     world.restart(host, address=address, reboot=world.chance(0.5))
 
 
-def _take_away(world: World, host: SimHost) -> None:
+def take_away(world: World, host: SimHost) -> None:
+    """Let a host leave or die, or restart at once."""
     way = world.random.choice(("leave", "kill", "power", "restart"))
     if way == "leave":
         world.leave(host)

@@ -79,7 +79,8 @@ class SimHost:
         self.address = address
         self.clock = clock
         self.unix_offset = 1.7e9
-        self.seeds: tuple[Address, ...] = ()
+        self.resolve_seeds: Callable[[], Sequence[Address]] = tuple
+        """Names resolve anew each time, as the daemon has them resolved."""
         self.status = Status.OFF
         self.node: Node | None = None
         self.ingress_delay_s: tuple[float, float] | None = None
@@ -381,4 +382,4 @@ class SimHost:
         self._peer_cache = tuple(row.address for row in self.node.members() if row.host_id != self.host_id)
 
     def _addresses(self) -> Sequence[Address]:
-        return tuple(dict.fromkeys((*self.seeds, *self._peer_cache)))
+        return tuple(dict.fromkeys((*self.resolve_seeds(), *self._peer_cache)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpumesh.model import Event, HostState, Reachability
+from gpumesh.model import Event, HostState, Phase, Reachability
 from gpumesh.sim.streams import MAX_ENDS
 from gpumesh.sim.truth import Ending, Life
 from gpumesh.sim.watch import Watch
@@ -118,15 +118,25 @@ class NoFalseFailure(Watch):
 class StatesAreTrue(Watch):
     """What people are shown follows the truth, too: no lease or verdict makes a healthy host ``failed``."""
 
+    def __init__(self) -> None:
+        self._left: set[tuple[int, int, str, int]] = set()
+
     def handle_event(self, world: World, host: SimHost, event: Event) -> None:
-        """Look whether a healthy host is shown failed, or one that left as anything but left."""
-        if event.kind != "host.state" or event.fields["to"] != HostState.FAILED:
+        """Look whether a healthy host is shown failed, or one that was shown to have left."""
+        if event.kind != "host.state":
             return
-        subject = next((other for other in world.hosts if other.host_id == event.host_id), None)
-        life = world.truth.latest(subject.number) if subject is not None else None
+        assert host.node is not None
+        # The run that this observer knows: of a newer one it may not have heard yet.
+        row = next((row for row in host.node.members() if row.host_id == event.host_id), None)
+        life = world.truth.life(event.host_id, row.epoch) if row is not None else None
         if life is None:
             return
-        if event.fields["from"] == HostState.LEFT:
+        key = (host.number, host.identity.epoch, life.host_id, life.epoch)
+        if event.fields["to"] == HostState.LEFT:
+            self._left.add(key)
+        elif event.fields["to"] != HostState.FAILED:
+            return
+        elif key in self._left:
             world.report("states_are_true", f"{event.host} had left, and is shown failed", host)
         elif life.ended_at is None and not _is_excused(world, host, life):
             world.report("states_are_true", f"{event.host} is healthy, shown failed: {event.reason}", host)
@@ -138,18 +148,26 @@ class SamePlacement(Watch):
     KEYS = ("render", "train", "batch")
 
     def handle_agreement(self, world: World, rounds_s: float) -> None:
-        """Ask everybody."""
+        """Ask everybody; whoever suspects itself of being the one cut off does not answer."""
         del rounds_s
         for key in self.KEYS:
-            answers: dict[frozenset[tuple[str, HostState]], tuple[str, ...]] = {}
+            answers: dict[frozenset[tuple[str, HostState, Phase]], tuple[str, ...]] = {}
             for host in world.running:
                 assert host.node is not None
                 known = host.node.knowledge(host.now)
-                # Cooldowns are each observer's own; only whoever shows the same states must agree.
-                shown = frozenset((host_id, item.state) for host_id, item in known.items())
+                # Cooldowns are each observer's own; only whoever shows the same must agree.
+                shown = frozenset((host_id, item.state, item.phase) for host_id, item in known.items())
                 answer = host.node.ranking(key, host.now)
-                if answers.setdefault(shown, answer) != answer:
-                    world.report("same_placement", f"{key}: {answer} here, {answers[shown]} elsewhere", host)
+                if answer is not None and answers.setdefault(shown, answer) != answer:
+                    world.report(
+                        "same_placement",
+                        f"{key}: {_names(world, answer)} here, {_names(world, answers[shown])} elsewhere",
+                        host,
+                    )
+
+
+def _names(world: World, answer: tuple[str, ...]) -> str:
+    return " ".join(world.name_of(host_id) for host_id in answer) or "nowhere"
 
 
 def is_false_failure(world: World, host: SimHost, change: SwimEvent) -> bool:
@@ -163,12 +181,16 @@ def is_false_failure(world: World, host: SimHost, change: SwimEvent) -> bool:
 
 
 def _is_excused(world: World, host: SimHost, life: Life) -> bool:
-    truth = world.truth
+    truth, now = world.truth, world.now
+    heard_since = now - truth.GRACE_S
+    if truth.is_impaired(host.number, now):
+        # It may only now read what was said, and right, while it was stopped itself.
+        heard_since = min(heard_since, (truth.impaired_since(host.number) or 0.0) - truth.GRACE_S)
     return (
-        truth.is_impaired(life.number, world.now)
-        or truth.were_separated(host.number, life.number, world.now - truth.GRACE_S)
+        truth.was_impaired(life.number, heard_since)
+        or truth.were_separated(host.number, life.number, heard_since)
         # Just after a heal the other side's word, which was right there, still travels here.
-        or truth.was_partitioned(world.now - truth.GRACE_S)
+        or truth.was_partitioned(heard_since)
     )
 
 

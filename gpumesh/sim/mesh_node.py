@@ -66,11 +66,14 @@ class MeshNode(Mesh):
 
     def knowledge(self, now: float) -> Mapping[str, Known]:
         """Return what its view shows of each host."""
-        return {host.host_id: Known(host.state, _said(host)) for host in self.view(now).hosts}
+        return {host.host_id: Known(host.state, host.phase, _said(host)) for host in self.view(now).hosts}
 
-    def ranking(self, key: str, now: float) -> tuple[str, ...]:
+    def ranking(self, key: str, now: float) -> tuple[str, ...] | None:
         """Return the order of hosts for a request of one GPU."""
-        return tuple(candidate.host_id for candidate in place(Request(key=key), self.view(now)).ranking)
+        view = self.view(now)
+        if view.mass_failure:
+            return None
+        return tuple(candidate.host_id for candidate in place(Request(key=key), view).ranking)
 
     def queues(self) -> Mapping[str, tuple[int, int]]:
         """Return size and bound of each queue and table."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from gpumesh.model import Address, Event, HealthReport, HostState, Identity
+from gpumesh.model import Address, Event, HealthReport, HostState, Identity, Phase
 from gpumesh.swim.ports import MemberView, StreamAction, SwimEvent
 
 
@@ -16,6 +16,7 @@ class Known:
     """What a node shows of one host beyond membership."""
 
     state: HostState
+    phase: Phase
     said: Mapping[str, object]
     """What that host says of itself, as held here, by name; equal values mean equal words."""
 
@@ -98,8 +99,8 @@ class Node(Protocol):
         """Return, per host id, what it shows of that host beyond membership; empty for bare membership."""
         ...
 
-    def ranking(self, key: str, now: float) -> tuple[str, ...]:
-        """Return the hosts on which it would place ``key``, in order; empty for bare membership."""
+    def ranking(self, key: str, now: float) -> tuple[str, ...] | None:
+        """Return the hosts on which it would place ``key``, in order; None when it suspects itself."""
         ...
 
     @property

@@ -5,100 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from itertools import groupby
 
 from gpumesh.errors import ConfigError, RequestError
-from gpumesh.sim.engines import ENGINES, PROFILES, builder_for, parameters_for
-from gpumesh.sim.invariants import all_invariants
-from gpumesh.sim.measures import Measures, MeasureTaker, summary_lines
+from gpumesh.sim.engines import ENGINES, PROFILES, parameters_for
+from gpumesh.sim.measures import summary_lines
+from gpumesh.sim.plan import Plan, Result, run_plan, run_plans
 from gpumesh.sim.scenarios import SCENARIOS
-from gpumesh.sim.watch import Violation
-from gpumesh.sim.world import World
 
 MAX_SHOWN = 5
 """Violations shown of one seed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One run, wholly: the same plan gives the same result."""
-
-    scenario: str
-    seed: int
-    num_hosts: int
-    engine: str = "mesh"
-    profile: str = "lan"
-    settings: Mapping[str, float] = field(default_factory=dict)
-    """What differs from the scenario's own settings."""
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    """What differs from the profile's own parameters of the membership protocol."""
-
-    @property
-    def command(self) -> str:
-        """The command that runs this plan again."""
-        words = [f"gpumesh sim --scenario {self.scenario} --seed {self.seed}"]
-        if self.num_hosts != SCENARIOS[self.scenario].num_hosts:
-            words.append(f"--hosts {self.num_hosts}")
-        if self.engine != "mesh":
-            words.append(f"--engine {self.engine}")
-        if self.profile != "lan":
-            words.append(f"--profile {self.profile}")
-        words.extend(f"--set {name}={value:g}" for name, value in sorted(self.settings.items()))
-        words.extend(f"--parameter {name}={value:g}" for name, value in sorted(self.parameters.items()))
-        return " ".join(words)
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What came of a plan."""
-
-    plan: Plan
-    violations: tuple[Violation, ...]
-    num_violations: int
-    measures: Measures
-    num_events: int
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether every invariant held."""
-        return self.num_violations == 0
-
-
-def run_plan(plan: Plan, narrate: Callable[[str], None] | None = None) -> Result:
-    """Run one plan to its end; an engine that raises is a violation like any other."""
-    scenario = SCENARIOS[plan.scenario]
-    taker = MeasureTaker()
-    world = World(
-        seed=plan.seed,
-        num_hosts=plan.num_hosts,
-        build=builder_for(plan.engine, plan.profile, plan.parameters),
-        link=scenario.link,
-        watches=(*all_invariants(), taker),
-        narrate=narrate,
-    )
-    try:
-        scenario.script(world, {**scenario.settings, **plan.settings})
-    except Exception:  # noqa: BLE001 - whatever the engine raised belongs into the report, with its seed
-        world.report("engine_raised", traceback.format_exc())
-    return Result(
-        plan, tuple(world.violations), world.num_violations, taker.take(world), world.agenda.num_done
-    )
-
-
-def run_plans(plans: Sequence[Plan], num_processes: int) -> Iterator[Result]:
-    """Run plans, several at a time; results come in the order of the plans."""
-    if num_processes <= 1 or len(plans) <= 1:
-        yield from map(run_plan, plans)
-        return
-    with ProcessPoolExecutor(num_processes) as pool:
-        yield from pool.map(run_plan, plans, chunksize=1)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``gpumesh sim``."""
+    """Add the arguments of ``gpumesh sim``; ``--json`` is among those that all commands have."""
     parser.add_argument(
         "--scenario", default="all", metavar="NAME", help=f"all, or one of {', '.join(SCENARIOS)}"
     )
@@ -123,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="seeds to run at a time")
     parser.add_argument("--trace", action="store_true", help="tell everything that happens (one seed)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a run")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -139,14 +60,16 @@ def run(args: argparse.Namespace) -> int:
         results = run_plans(plans, args.processes)
     if args.json:
         return _print_json(results)
-    by_scenario: dict[str, list[Result]] = {}
-    for result in results:
-        by_scenario.setdefault(result.plan.scenario, []).append(result)
-        if not result.is_fine:
-            _print_failure(result)
-    for name, group in by_scenario.items():
+    is_fine = True
+    for name, runs in groupby(results, key=lambda result: result.plan.scenario):
+        group = []
+        for result in runs:
+            group.append(result)
+            if not result.is_fine:
+                is_fine = False
+                _print_failure(result)
         _print_group(name, group)
-    return 0 if all(result.is_fine for group in by_scenario.values() for result in group) else 1
+    return 0 if is_fine else 1
 
 
 def _plans(args: argparse.Namespace) -> list[Plan]:
@@ -194,6 +117,7 @@ def _number(option: str, text: str) -> tuple[str, float]:
 
 def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _print_failure(result: Result) -> None:
@@ -228,4 +152,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="gpumesh sim", description="Run the fleet's own engines in virtual time, many seeds a scenario."
     )
     add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object a run")
     return run(parser.parse_args(arguments))

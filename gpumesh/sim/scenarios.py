@@ -10,6 +10,8 @@ from gpumesh.sim.conditions import LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost
 from gpumesh.sim.lifeguard import interval, threshold
+from gpumesh.sim.paths import small_mtu, streams_only
+from gpumesh.sim.storm import storm
 from gpumesh.sim.world import GPUS_A_HOST, World
 
 Settings = Mapping[str, float]
@@ -58,8 +60,7 @@ def join(world: World, settings: Settings) -> None:
         world.start(host)
         world.run_for(world.random.uniform(0.0, 5.0))
     world.run_until_agreed(settings["limit_s"])
-    world.run_for(settings["quiet_s"])
-    world.run_until_agreed(0.0)
+    world.rest(settings["quiet_s"])
 
 
 def loss(world: World, settings: Settings) -> None:
@@ -201,6 +202,7 @@ def crash(world: World, settings: Settings) -> None:
     survivor = world.random.choice(world.running)
     survivor.set_health(report_of(survivor.identity.name, GPUS_A_HOST, lost={1}))
     world.run_until_agreed(10.0)
+    world.rest(settings["quiet_s"])
 
 
 def goodbye(world: World, settings: Settings) -> None:
@@ -266,6 +268,19 @@ SCENARIOS: Mapping[str, Scenario] = {
             {"duration_s": 120.0, "every_s": 4.0, "limit_s": 60.0},
         ),
         Scenario(
+            "storm",
+            "everything at once: loss, cuts, stops, sleep, deaths, goodbyes",
+            storm,
+            {
+                "duration_s": 120.0,
+                "every_s": 4.0,
+                "most_s": 30.0,
+                "loss": 0.25,
+                "own_loss": 0.9,
+                "limit_s": 60.0,
+            },
+        ),
+        Scenario(
             "mass_restart",
             "everybody restarts within seconds",
             mass_restart,
@@ -277,8 +292,22 @@ SCENARIOS: Mapping[str, Scenario] = {
             clock_drift,
             {"drift": 0.02, "jumps": 2.0, "jump_s": 60.0, "limit_s": 30.0},
         ),
-        Scenario("crash", "a few daemons die at once", crash, {"share": 0.4, "limit_s": 30.0}),
+        Scenario(
+            "crash", "a few daemons die at once", crash, {"share": 0.4, "limit_s": 30.0, "quiet_s": 90.0}
+        ),
         Scenario("goodbye", "a few hosts leave and return", goodbye, {"share": 0.4, "limit_s": 20.0}),
+        Scenario(
+            "streams_only",
+            "datagrams of one host are filtered, streams pass",
+            streams_only,
+            {"form_s": 60.0, "duration_s": 60.0, "limit_s": 60.0},
+        ),
+        Scenario(
+            "small_mtu",
+            "datagrams above the path's MTU vanish",
+            small_mtu,
+            {"mtu_bytes": 1232.0, "form_s": 30.0, "duration_s": 60.0, "limit_s": 60.0},
+        ),
         Scenario(
             "lifeguard_interval",
             "Lifeguard's interval experiment: members block again and again",

@@ -106,7 +106,7 @@ class SwimNode:
         del now
         return {}
 
-    def ranking(self, key: str, now: float) -> tuple[str, ...]:
+    def ranking(self, key: str, now: float) -> tuple[str, ...] | None:
         """Return nothing: it places nothing."""
         del key, now
         return ()

@@ -53,7 +53,7 @@ class Truth:
         self._life_of: dict[tuple[str, int], Life] = {}
         self._latest: dict[int, Life] = {}
         self._separations: list[Separation] = []
-        self._impaired: dict[int, float | None] = {}
+        self._impaired: dict[int, dict[str, float | None]] = {}
         self._impaired_since: dict[int, float] = {}
 
     def begin(self, number: int, host_id: str, epoch: int, now: float) -> None:
@@ -77,24 +77,28 @@ class Truth:
         """Return one run of a host, or None if there never was such a one."""
         return self._life_of.get((host_id, epoch))
 
-    def impair(self, numbers: Iterable[int], now: float) -> None:
+    def impair(self, numbers: Iterable[int], now: float, cause: str = "") -> None:
         """Note that these hosts are no longer healthy: stopped, starved, or on a bad link of their own."""
         for number in numbers:
             if not self.is_impaired(number, now):
                 self._impaired_since[number] = now
-            self._impaired[number] = None
+            self._impaired.setdefault(number, {})[cause] = None
 
-    def repair(self, numbers: Iterable[int], now: float) -> None:
-        """Note that these hosts are healthy again."""
+    def repair(self, numbers: Iterable[int], now: float, cause: str = "") -> None:
+        """Note that this cause is gone; a host is healthy again when all its causes are."""
         for number in numbers:
-            self._impaired[number] = now
+            causes = self._impaired.get(number, {})
+            if cause in causes:
+                causes[cause] = now
 
     def is_impaired(self, number: int, now: float) -> bool:
         """Whether a host is impaired, or was until a little ago."""
-        if number not in self._impaired:
-            return False
-        until = self._impaired[number]
-        return until is None or now - until < self.GRACE_S
+        return self.was_impaired(number, now - self.GRACE_S)
+
+    def was_impaired(self, number: int, since: float) -> bool:
+        """Whether a host was impaired at any time from ``since`` on."""
+        causes = self._impaired.get(number, {})
+        return any(until is None or until > since for until in causes.values())
 
     def impaired_since(self, number: int) -> float | None:
         """Return since when a host is or last was impaired, None if it never was."""

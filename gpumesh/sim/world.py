@@ -8,7 +8,7 @@ from uuid import UUID
 
 from gpumesh.model import Address, Event, Identity
 from gpumesh.sim.agenda import Agenda, HostClock
-from gpumesh.sim.agreement import find_disagreement
+from gpumesh.sim.agreement import find_disagreement, find_unrest
 from gpumesh.sim.conditions import Conditions, LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost, Status
@@ -24,6 +24,7 @@ MAX_VIOLATIONS = 50
 """Reported violations a run keeps; the rest is only counted."""
 NUM_SEEDS = 3
 GPUS_A_HOST = 2
+STOPPED = "stopped"
 
 
 class World:
@@ -52,9 +53,8 @@ class World:
         self._build = build
         self._narrate = narrate
         self.hosts = [self._make_host(number) for number in range(num_hosts)]
-        seeds = tuple(host.address for host in self.hosts[:NUM_SEEDS])
         for host in self.hosts:
-            host.seeds = seeds
+            host.resolve_seeds = self.resolve_seeds
         # Sixteen hosts are cheap to look at each second; a larger fleet is looked at less often.
         self._look_every_s = max(1.0, num_hosts / 16)
         self.agenda.after(self._look_every_s, self._look)
@@ -86,6 +86,10 @@ class World:
         )
         host.report = report_of(host.identity.name, GPUS_A_HOST)
         return host
+
+    def resolve_seeds(self) -> Sequence[Address]:
+        """Return where the hosts that all know by name are now."""
+        return tuple(host.address for host in self.hosts[:NUM_SEEDS])
 
     # --- time ------------------------------------------------------------------------------------
 
@@ -120,6 +124,15 @@ class World:
                 self.report("agreement", f"{detail}, {waited_s:.0f} s after the last fault", observer)
                 return None
             self.run_for(step_s)
+
+    def rest(self, duration_s: float) -> None:
+        """Let time pass in which nothing happens; all queues of news must be empty then, all views agree."""
+        self.run_for(duration_s)
+        unrest = find_unrest(self)
+        if unrest is not None:
+            observer, detail = unrest
+            self.report("rest", f"{detail} after {duration_s:.0f} s in which nothing happened", observer)
+        self.run_until_agreed(0.0)
 
     # --- what befalls hosts ----------------------------------------------------------------------
 
@@ -168,12 +181,12 @@ class World:
         self._impair_for(host, duration_s)
 
     def _impair_for(self, host: SimHost, duration_s: float) -> None:
-        self.truth.impair([host.number], self.now)
+        self.truth.impair([host.number], self.now, STOPPED)
         self.agenda.after(duration_s, self._repair, host.number)
 
     def _repair(self, number: int) -> None:
         if self.hosts[number].status is Status.RUNNING:
-            self.truth.repair([number], self.now)
+            self.truth.repair([number], self.now, STOPPED)
 
     def partition(self, groups: Sequence[Iterable[SimHost]]) -> None:
         """Cut all links between the groups."""

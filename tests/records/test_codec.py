@@ -50,6 +50,20 @@ def test_hostile_update_is_refused_by_reason(row: object, reason: str) -> None:
     assert caught.value.reason == reason
 
 
+def test_update_that_is_held_is_stale_before_its_value_is_looked_at() -> None:
+    asked: list[tuple[str, int, str, int]] = []
+
+    def is_held(host_id: str, epoch: int, name: str, version: int) -> bool:
+        asked.append((host_id, epoch, name, version))
+        return True
+
+    row = [codec.id_bytes(HOST), 3, 4, "host", b"\xc1"]
+    with pytest.raises(RejectedError) as caught:
+        codec.decode_update(msgpack.packb(row), is_held)
+    assert caught.value.reason == "stale"
+    assert asked == [(HOST, 3, "host", 4)]
+
+
 DECODERS: list[Callable[[bytes], object]] = [
     codec.decode_update,
     codec.decode_page,

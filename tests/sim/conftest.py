@@ -31,7 +31,7 @@ class FakeNode:
         ]
         self.known: dict[str, Known] = {}
         self.events: list[Event] = []
-        self.order: tuple[str, ...] = ()
+        self.order: tuple[str, ...] | None = ()
         self.sizes: dict[str, tuple[int, int]] = {}
         self.next_stream_id = 0
         self.refuses = False
@@ -102,7 +102,7 @@ class FakeNode:
     def knowledge(self, now: float) -> Mapping[str, Known]:
         return self.known
 
-    def ranking(self, key: str, now: float) -> tuple[str, ...]:
+    def ranking(self, key: str, now: float) -> tuple[str, ...] | None:
         return self.order
 
     @property

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpumesh.model import Address, Event, HostState, Reachability
+from gpumesh.model import Address, Event, HostState, Phase, Reachability
 from gpumesh.sim.invariants import (
     Bounded,
     GoodbyeIsNoFailure,
@@ -134,6 +134,7 @@ def shown(world: FakeWorld, number: int, before: HostState, after: HostState) ->
 
 def test_state_shown_to_people_must_be_true(make_world: MakeWorld) -> None:
     world = make_world(3, watches=[StatesAreTrue()])
+    world.node(0).rows = [row for number in range(3) for row in world.node(number).rows]
     world.crash(world.hosts[2])
     world.node(0).events.append(shown(world, 2, HostState.READY, HostState.FAILED))
     world.say(0)
@@ -141,6 +142,7 @@ def test_state_shown_to_people_must_be_true(make_world: MakeWorld) -> None:
     world.node(0).events.append(shown(world, 1, HostState.READY, HostState.FAILED))
     world.say(0)
     assert broken(world) == ["states_are_true"]
+    world.node(0).events.append(shown(world, 2, HostState.READY, HostState.LEFT))
     world.node(0).events.append(shown(world, 2, HostState.LEFT, HostState.FAILED))
     world.say(0)
     assert broken(world) == ["states_are_true"] * 2
@@ -151,13 +153,18 @@ def test_hosts_that_show_the_same_states_must_place_alike(make_world: MakeWorld)
     rows = [row for number in (0, 1) for row in world.node(number).rows]
     for number in (0, 1):
         world.node(number).rows = list(rows)
-        world.node(number).known = {host.host_id: Known(HostState.READY, {}) for host in world.hosts}
+        world.node(number).known = {
+            host.host_id: Known(HostState.READY, Phase.SETTLED, {}) for host in world.hosts
+        }
         world.node(number).order = ("a", "b")
     assert world.run_until_agreed(0.0) == 0.0
     assert broken(world) == []
     world.node(1).order = ("b", "a")
     world.run_until_agreed(0.0)
     assert broken(world) == ["same_placement"] * len(SamePlacement.KEYS)
+    world.node(1).order = None
+    world.run_until_agreed(0.0)
+    assert len(broken(world)) == len(SamePlacement.KEYS)
 
 
 def test_agreement_holds_the_shown_state_against_the_truth(make_world: MakeWorld) -> None:
@@ -165,8 +172,19 @@ def test_agreement_holds_the_shown_state_against_the_truth(make_world: MakeWorld
     rows = [row for number in (0, 1) for row in world.node(number).rows]
     for number in (0, 1):
         world.node(number).rows = list(rows)
-    world.node(0).known = {world.hosts[1].host_id: Known(HostState.SUSPECT, {})}
+    world.node(0).known = {world.hosts[1].host_id: Known(HostState.SUSPECT, Phase.SETTLED, {})}
     assert "h001 is alive, and is shown suspect" in why(world)
+
+
+def test_stopped_observer_may_read_old_word_of_one_that_was_impaired_meanwhile(make_world: MakeWorld) -> None:
+    world = make_world(3, watches=[NoFalseFailure()])
+    world.stall(world.hosts[1], 1.0)
+    world.stall(world.hosts[0], 60.0)
+    world.run_for(60.5)
+    world.say(0, change(world, 1, FAILED, SUSPECT))
+    assert broken(world) == []
+    world.say(0, change(world, 2, FAILED, SUSPECT))
+    assert broken(world) == ["no_false_failure"]
 
 
 def test_goodbye_must_not_be_shown_as_failure(make_world: MakeWorld) -> None:
@@ -223,7 +241,7 @@ def test_agreement_holds_reachability_epoch_and_knowledge_against_the_truth(make
     world.node(0).rows[1] = replace(both[1], epoch=2)
     assert "is held for epoch 2" in why(world)
     world.node(0).rows[1] = both[1]
-    world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, {"gpus": 2})}
+    world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, Phase.SETTLED, {"gpus": 2})}
     assert "h001 says gpus = 2, and is shown with None" in why(world)
 
 
@@ -242,6 +260,19 @@ def test_agreement_wants_left_for_a_goodbye_and_failed_for_a_crash(make_world: M
     assert world.disagreement() is None
     world.node(0).rows[2] = replace(rows[2], reachability=LEFT)
     assert "h002 has crashed, and is held left" in why(world)
+
+
+def test_news_that_nobody_stops_telling_is_no_rest(make_world: MakeWorld) -> None:
+    world = make_world()
+    rows = [row for number in (0, 1) for row in world.node(number).rows]
+    for number in (0, 1):
+        world.node(number).rows = list(rows)
+    world.node(0).sizes = {"swim/broadcasts": (0, 9), "swim/timers": (4, 9)}
+    world.rest(30.0)
+    assert broken(world) == []
+    world.node(0).sizes = {"swim/broadcasts": (1, 9)}
+    world.rest(30.0)
+    assert broken(world) == ["rest"]
 
 
 def test_ghosts_are_no_agreement(make_world: MakeWorld) -> None:

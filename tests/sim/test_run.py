@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -8,7 +7,9 @@ import sys
 
 import pytest
 
-from gpumesh.sim.run import Plan, add_arguments, main, run, run_plans
+from gpumesh.cli.main import main as fleet_main
+from gpumesh.sim.plan import Plan, run_plans
+from gpumesh.sim.run import main
 
 
 def test_replay_command_names_only_what_differs() -> None:
@@ -65,11 +66,9 @@ def test_wrong_question_is_answered_with_what_is_wrong(
     assert words in capsys.readouterr().err
 
 
-def test_arguments_fit_into_another_command_line() -> None:
-    parser = argparse.ArgumentParser()
-    command = parser.add_subparsers(dest="command").add_parser("sim")
-    add_arguments(command)
-    assert run(parser.parse_args(["sim", "--scenario", "join", "--engine", "swim", "--hosts", "3"])) == 0
+def test_command_line_of_the_fleet_runs_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fleet_main(["sim", "--scenario", "join", "--engine", "swim", "--hosts", "3"]) == 0
+    assert "join: 1 of 1 seeds held, 3 hosts" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("engine", ["swim", "mesh"])

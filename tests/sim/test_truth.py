@@ -39,3 +39,14 @@ def test_separation_parts_sides_only_and_is_remembered() -> None:
     assert not truth.were_separated(0, 2, 61.0)
     assert truth.was_partitioned(59.0)
     assert not truth.was_partitioned(61.0)
+
+
+def test_host_is_impaired_until_the_last_of_its_causes_is_gone() -> None:
+    truth = Truth()
+    truth.impair([0], 0.0, "stopped")
+    truth.impair([0], 5.0, "bad link")
+    truth.repair([0], 10.0, "stopped")
+    assert truth.is_impaired(0, 100.0)
+    assert truth.impaired_since(0) == 0.0
+    truth.repair([0], 100.0, "bad link")
+    assert not truth.is_impaired(0, 100.0 + truth.GRACE_S + 1)
