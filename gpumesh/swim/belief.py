@@ -26,6 +26,7 @@ from gpumesh.swim.ports import MemberChanged, MemberForgotten
 from gpumesh.swim.statement import Statement, Vouch, precedence
 from gpumesh.swim.suspicion import Suspicion
 
+DAEMON_DIED: Final = "its daemon died, the host answers"
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
 
 
@@ -48,11 +49,12 @@ class Belief:
         *,
         is_sync: bool = False,
         is_joining: bool = False,
+        is_first_hand: bool = False,
         age_s: float = 0.0,
     ) -> None:
         """Take what a peer says of another member.
 
-        ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
+        ``is_first_hand``: the accuser itself says so. ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
         told of the whole fleet, and need not tell the fleet of itself. ``age_s``: how long a member
         unknown here has been gone.
         """
@@ -68,7 +70,10 @@ class Belief:
         elif self._needs_examination(member, statement, now, is_sync=is_sync):
             self._examine(member, statement, now)
         else:
+            is_new = member.suspicion is None
             self.take(member, statement, now)
+            if is_first_hand and is_new and member.suspicion is not None:
+                self._corroborate(member, now)
 
     def handle_vouch(self, vouch: Vouch, now: float) -> None:
         """Take a peer's word that it had an answer from the member itself."""
@@ -100,6 +105,7 @@ class Belief:
         ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no
         recording.
         """
+        context = self._context
         if member.reachability is Reachability.LEFT or incarnation < member.incarnation:
             return
         if incarnation > member.incarnation:
@@ -109,40 +115,64 @@ class Belief:
                 self._notices.pass_on(member, held)
         if not is_proven or not member.is_live:
             return
+        if not context.parameters.weighs_evidence:
+            member.evidence_at = now
+            return
         member.evidence_at = member.answered_at = now
         was_doubted, member.doubt = member.doubt is not None, None
         if member.suspicion is not None:
             self._acquit(member, "it answered this host", now)
         elif not was_doubted:
             return
-        self._context.spread(
-            Vouch(member.host_id, member.epoch, member.incarnation, self._context.host_id), now
-        )
+        context.spread(Vouch(member.host_id, member.epoch, member.incarnation, context.host_id), now)
 
-    def accuse(self, member: Member, now: float, *, is_quiet: bool) -> None:
+    def accuse(self, member: Member, now: float, *, is_sound: bool, is_refused: bool = False) -> None:
         """Suspect the member, after this host's own probe failed.
 
-        ``is_quiet``: tell nobody, because nobody has been heard since the probe began.
+        ``is_sound``: the probe showed that this host can ask and hear in time; else it tells nobody, since
+        the fault may be here. ``is_refused``: the member's kernel refused datagram and stream.
         """
         context = self._context
+        is_trusted = is_sound or not context.parameters.weighs_evidence
         doubt = member.doubt
-        statement = Statement(
-            Reachability.SUSPECT, member.host_id, member.epoch, member.incarnation, None, context.host_id
-        )
         if member.reachability is Reachability.ALIVE:
+            statement = self._suspect(member, is_refused=is_refused)
             self.take(member, statement, now, is_quiet=True)
-            self._notices.tell(member, now)
+            if context.parameters.tells_suspects:
+                self._notices.tell(member, now)
         suspicion = member.suspicion
         if suspicion is None:
             return
         suspicion.is_own = True
-        counts = context.host_id in suspicion.accusers or suspicion.confirm(context.host_id)
-        if counts and not is_quiet and not suspicion.is_told:
-            suspicion.is_told = True
-            context.spread(statement, now, keeps_others=len(suspicion.accusers) > 1)
+        if is_refused:
+            suspicion.refuse(context.parameters.refusal_s)
+        if is_trusted:
+            self._tell_accusation(member, suspicion, now)
+        elif suspicion.last_look_at > now:
+            suspicion.restart(now)  # a look by one who cannot see decides nothing
         if doubt is not None and doubt.incarnation == member.incarnation:
             suspicion.confirm(doubt.accuser)
+            if is_trusted and doubt.kind is Reachability.FAILED:
+                self.take(member, doubt, now)
         self._set_timer(member)
+
+    def _tell_accusation(self, member: Member, suspicion: Suspicion, now: float) -> None:
+        context = self._context
+        counts = context.host_id in suspicion.accusers or suspicion.confirm(context.host_id)
+        if not counts or suspicion.is_told:
+            return
+        suspicion.is_told = True
+        statement = self._suspect(member, is_refused=suspicion.is_refused)
+        is_first = len(suspicion.accusers) == 1
+        context.spread(statement, now, keeps_others=not is_first)
+        if is_first:
+            self._notices.call_witnesses(member, statement)
+
+    def _suspect(self, member: Member, *, is_refused: bool) -> Statement:
+        accuser = self._context.host_id
+        return Statement(
+            Reachability.SUSPECT, member.host_id, member.epoch, member.incarnation, None, accuser, is_refused
+        )
 
     def displace(self, member: Member, usurper: str, now: float) -> None:
         """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
@@ -160,16 +190,38 @@ class Belief:
             return
         heard_at = self._context.last_heard_at
         is_isolated = heard_at is None or heard_at <= suspicion.started_at
-        if not is_isolated:
-            accusers = ", ".join(sorted(map(short, suspicion.accusers)))
-            self.take(member, self._failed(member), now, reason=f"no refutation; accused by {accusers}")
-        elif self._context.table.num_live == 1 and now >= suspicion.first_at + suspicion.longest_s:
-            reason = "no answer, and there is nobody else to ask"
+        if not is_isolated or not self._context.parameters.weighs_evidence:
+            if self._may_judge(member, suspicion, now):
+                accusers = ", ".join(sorted(map(short, suspicion.accusers)))
+                words = DAEMON_DIED if member.is_refused else "no refutation"
+                self.take(member, self._failed(member), now, reason=f"{words}; accused by {accusers}")
+        elif self._is_sole_witness(suspicion, now):
+            words = DAEMON_DIED if suspicion.is_refused else "no answer"
+            reason = f"{words}, and there is nobody else to ask"
             self.take(member, self._failed(member), now, reason=reason, is_quiet=True)
         else:
             self._context.counters["suspicions/postponed_isolated"] += 1
             suspicion.restart(now)
             self._set_timer(member)
+
+    def _may_judge(self, member: Member, suspicion: Suspicion, now: float) -> bool:
+        """Whether the verdict may fall; an accuser whom nobody confirmed looks once more before it does."""
+        context = self._context
+        if suspicion.is_confirmed or not context.parameters.weighs_evidence:
+            return True
+        if suspicion.last_look_at > float("-inf"):
+            return True
+        context.counters["suspicions/looked_again"] += 1
+        suspicion.last_look_at = now + 2 * context.awareness.scale(context.parameters.probe_interval_s)
+        context.doubt(member.host_id, now, is_wide=True)
+        self._set_timer(member)
+        return False
+
+    def _is_sole_witness(self, suspicion: Suspicion, now: float) -> bool:
+        if self._context.table.num_live != 1:
+            return False
+        wait_s = suspicion.shortest_s if suspicion.is_refused else suspicion.longest_s
+        return now >= suspicion.first_at + wait_s
 
     def postpone(self, gap_s: float) -> None:
         """Put all suspicions off by the time this process stood still."""
@@ -188,6 +240,7 @@ class Belief:
         moved_from = self._move(member, statement.address, now)
         if statement.kind in ACCUSATIONS:
             member.accuser = statement.accuser
+            member.is_refused = statement.is_refused
         if statement.kind is Reachability.SUSPECT:
             self._start_suspicion(member, statement.accuser, now)
         else:
@@ -218,8 +271,13 @@ class Belief:
     def _needs_examination(self, member: Member, statement: Statement, now: float, *, is_sync: bool) -> bool:
         if statement.kind not in ACCUSATIONS or statement.epoch != member.epoch or not member.is_live:
             return False
-        if statement.kind is Reachability.SUSPECT and member.suspicion is not None:
+        if not self._context.parameters.weighs_evidence:
             return False
+        if member.suspicion is not None:
+            is_same = statement.incarnation == member.incarnation
+            return statement.kind is Reachability.FAILED and not (is_same and member.suspicion.is_confirmed)
+        if statement.kind is Reachability.FAILED:
+            return True
         accuser = self._context.table.get(statement.accuser)
         if is_sync or accuser is None or accuser.reachability is not Reachability.ALIVE:
             return True
@@ -228,7 +286,7 @@ class Belief:
     def _examine(self, member: Member, statement: Statement, now: float) -> None:
         if member.suspicion is not None:
             self._confirm(member, statement, now)
-        if not self._context.doubt(member.host_id, now):
+        if not self._context.doubt(member.host_id, now, is_wide=not statement.is_refused):
             return
         self._context.counters["accusations/examined"] += 1
         if member.doubt is None or precedence(
@@ -257,6 +315,7 @@ class Belief:
 
     def _confirm(self, member: Member, statement: Statement, now: float) -> None:
         if member.suspicion is not None and member.suspicion.confirm(statement.accuser):
+            member.is_refused = member.is_refused or statement.is_refused
             self._set_timer(member)
             if statement.kind is Reachability.SUSPECT:
                 self._context.spread(statement, now, keeps_others=True)
@@ -297,9 +356,10 @@ class Belief:
         bounds = suspicion_bounds(context.parameters, num_members)
         member.suspicion = Suspicion(accuser, now, bounds, wanted)
         self._set_timer(member)
-        chance = context.parameters.num_corroborators / max(1, num_members - 2)
-        if accuser != context.host_id and context.random.random() < chance:
-            context.doubt(member.host_id, now)
+
+    def _corroborate(self, member: Member, now: float) -> None:
+        if self._context.parameters.num_corroborators > 0:
+            self._context.doubt(member.host_id, now, is_wide=not member.is_refused)
 
     def _acquit(self, member: Member, reason: str, now: float) -> None:
         context = self._context
@@ -356,7 +416,13 @@ class Belief:
 
     def _failed(self, member: Member) -> Statement:
         return Statement(
-            Reachability.FAILED, member.host_id, member.epoch, member.incarnation, None, self._context.host_id
+            Reachability.FAILED,
+            member.host_id,
+            member.epoch,
+            member.incarnation,
+            None,
+            self._context.host_id,
+            member.is_refused,
         )
 
     def _emit(self, member: Member, before: Reachability | None, reason: str, *, is_new_epoch: bool) -> None:
@@ -376,6 +442,8 @@ class Belief:
 
 def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_new_epoch: bool) -> str:
     words = "restarted" if is_new_epoch and statement.kind is Reachability.ALIVE else name
+    if statement.is_refused:
+        words += f": {DAEMON_DIED}"
     if statement.kind in ACCUSATIONS:
         words += f", says {short(statement.accuser)}"
     if moved_from is not None:

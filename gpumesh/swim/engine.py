@@ -124,6 +124,7 @@ class Swim:
             self._intake.handle_hello,
             self._intake.handle_row,
             self._intake.handle_stream_answer,
+            self._probing.handle_stream_refused,
         )
         self._intake.streams = self._streams
         self._seeding = Seeding(self._context, self._probing, self._streams)
@@ -188,7 +189,7 @@ class Swim:
     def handle_stream_closed(self, stream_id: int, now: float) -> None:
         """Note that the other end closed a stream, or that it could not be opened."""
         self._enter(now)
-        self._streams.handle_closed(stream_id)
+        self._streams.handle_closed(stream_id, now)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due. Called long after the deadline, this process stood still: it doubts itself first.
@@ -202,7 +203,8 @@ class Swim:
         due_at = agenda.next_at()
         if due_at is None or due_at > now:
             return
-        if now - due_at > self._context.parameters.stall_s:
+        parameters = self._context.parameters
+        if parameters.weighs_evidence and now - due_at > parameters.stall_s:
             self._postpone(now - due_at)
         for _ in range(MAX_STEPS):
             key = agenda.take_due(now)
