@@ -320,7 +320,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "lifeguard_threshold",
             "Lifeguard's threshold experiment: members block once",
             threshold,
-            {"members": 16.0, "blocked_s": 16.384},
+            {"members": 16.0, "blocked_s": 16.384, "quiet_s": 60.0},
             num_hosts=128,
             is_experiment=True,
         ),

@@ -17,6 +17,10 @@ from gpumesh.errors import ConfigError
 MAX_FRAME_BYTES: Final = 65_536
 """Largest plaintext of one stream frame; checked against the length prefix before anything is allocated."""
 
+SMALL_FLEET_SCALE: Final = 1.5
+"""What the logarithm of the fleet's size is at least: that of 32 members. A host that reads its packets 2.5 s
+late should have the time to be heard in a small fleet, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
@@ -44,9 +48,9 @@ class Parameters:
     gossip_fanout: int = 3
     """Members told in each gossip round, 1..32. Rounds to reach everybody ≈ log(n)/log(1 + fan-out)."""
     suspicion_mult: float = 1.5
-    """alpha: shortest suspicion is ``alpha * max(1, log10 n) * probe_interval`` seconds, ≥ 1. Smaller
+    """alpha: shortest suspicion is ``alpha * max(1.5, log10 n) * probe_interval`` seconds, ≥ 1. Smaller
     is faster and less forgiving."""
-    suspicion_max_mult: float = 10.0
+    suspicion_max_mult: float = 8.0
     """beta: longest suspicion is beta times the shortest, ≥ 1. This is how long a lone accuser must
     wait."""
     num_confirmations: int = 3
@@ -203,8 +207,8 @@ PROFILES: Final = {"lan": LAN, "wan": WAN, "local": LOCAL}
 
 
 def suspicion_bounds(parameters: Parameters, num_members: int) -> tuple[float, float]:
-    """Return (shortest, longest) suspicion in seconds: alpha*max(1, log10 n)*interval and beta times that."""
-    scale = max(1.0, math.log10(max(1, num_members)))
+    """Return (shortest, longest) suspicion in seconds: alpha*max(1.5, log10 n)*interval and beta times that."""
+    scale = max(SMALL_FLEET_SCALE, math.log10(max(1, num_members)))
     shortest = parameters.suspicion_mult * scale * parameters.probe_interval_s
     return shortest, shortest * parameters.suspicion_max_mult
 
