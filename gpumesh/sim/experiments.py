@@ -146,16 +146,17 @@ def trials(
     Each point of the interval grid comes with one threshold trial of as many members for every eight points.
     """
     points = [
-        point for point in product(MEMBERS, BLOCKED_S, FREE_S) for _ in range(repeats) if point[0] < num_hosts / 2
+        point
+        for point in product(MEMBERS, BLOCKED_S, FREE_S)
+        for _ in range(repeats)
+        if point[0] < num_hosts / 2
     ]
     if sample:
         points = Random(seed).sample(points, min(sample, len(points)))
     found = []
     for rules in RULES:
         for number, (members, blocked_s, free_s) in enumerate(points):
-            found.append(
-                Trial(rules, True, members, blocked_s, free_s, seed + number, num_hosts, duration_s)
-            )
+            found.append(Trial(rules, True, members, blocked_s, free_s, seed + number, num_hosts, duration_s))
             if number % len(FREE_S) == 0:
                 found.append(Trial(rules, False, members, DETECTABLE_S, 0.0, seed + number, num_hosts))
     return found
@@ -204,11 +205,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=128)
     parser.add_argument("--duration", type=float, default=120.0, help="seconds of an interval run")
+    parser.add_argument("--rules", choices=RULES, action="append", help="only these (default: all)")
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args(arguments)
     wanted = trials(
         args.sample, args.seed, num_hosts=args.hosts, duration_s=args.duration, repeats=args.repeats
     )
+    wanted = [trial for trial in wanted if not args.rules or trial.rules in args.rules]
     outcomes = []
     for outcome in run_trials(wanted, args.processes):
         outcomes.append(outcome)

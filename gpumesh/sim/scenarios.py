@@ -293,7 +293,10 @@ SCENARIOS: Mapping[str, Scenario] = {
             {"drift": 0.02, "jumps": 2.0, "jump_s": 60.0, "limit_s": 30.0},
         ),
         Scenario(
-            "crash", "a few daemons die at once", crash, {"share": 0.4, "power": 0.5, "limit_s": 30.0, "quiet_s": 90.0}
+            "crash",
+            "a few daemons die at once",
+            crash,
+            {"share": 0.4, "power": 0.5, "limit_s": 30.0, "quiet_s": 90.0},
         ),
         Scenario("goodbye", "a few hosts leave and return", goodbye, {"share": 0.4, "limit_s": 20.0}),
         Scenario(

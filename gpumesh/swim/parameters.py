@@ -47,10 +47,10 @@ class Parameters:
     addition: an idle daemon should not wake five times a second."""
     gossip_fanout: int = 3
     """Members told in each gossip round, 1..32. Rounds to reach everybody ≈ log(n)/log(1 + fan-out)."""
-    suspicion_mult: float = 1.5
+    suspicion_mult: float = 2.0
     """alpha: shortest suspicion is ``alpha * max(1.5, log10 n) * probe_interval`` seconds, ≥ 1. Smaller
     is faster and less forgiving."""
-    suspicion_max_mult: float = 8.0
+    suspicion_max_mult: float = 6.0
     """beta: longest suspicion is beta times the shortest, ≥ 1. This is how long a lone accuser must
     wait."""
     num_confirmations: int = 3
