@@ -1,8 +1,8 @@
 """Lifeguard's experiments (arXiv 1707.00788, section V) over its grid, for three sets of rules side by side.
 
-Run as ``python -m gpumesh.sim.experiments``; ``--sample`` takes a random part of the grid. Members block as the
-paper's did: before they send and after they receive, while their timers run on. That is harder on a detector
-than a process that stops as a whole, whose gap the engine can see.
+Run as ``python -m gpumesh.sim.experiments``; ``--sample`` takes a random part of the grid. Members block
+as the paper's did: before they send and after they receive, while their timers run on. That is harder on
+a detector than a process that stops as a whole, whose gap the engine can see.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ RULES: Final[Mapping[str, Parameters]] = {"swim": SWIM, "lifeguard": LIFEGUARD, 
 MEMBERS: Final = (1, 4, 8, 12, 16, 20, 24, 28, 32)
 BLOCKED_S: Final = (0.128, 0.512, 2.048, 8.192, 16.384, 32.768)
 FREE_S: Final = (0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384)
+INTERVAL: Final = True
+THRESHOLD: Final = False
 DETECTABLE_S: Final = 32.768
 """Threshold runs block this long: longer than any of the rules takes to a verdict."""
 
@@ -156,9 +158,10 @@ def trials(
     found = []
     for rules in RULES:
         for number, (members, blocked_s, free_s) in enumerate(points):
-            found.append(Trial(rules, True, members, blocked_s, free_s, seed + number, num_hosts, duration_s))
+            trial = Trial(rules, INTERVAL, members, blocked_s, free_s, seed + number, num_hosts, duration_s)
+            found.append(trial)
             if number % len(FREE_S) == 0:
-                found.append(Trial(rules, False, members, DETECTABLE_S, 0.0, seed + number, num_hosts))
+                found.append(replace(trial, is_interval=THRESHOLD, blocked_s=DETECTABLE_S, free_s=0.0))
     return found
 
 
@@ -173,10 +176,8 @@ def run_trials(wanted: Sequence[Trial], num_processes: int) -> Iterator[Outcome]
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the paper's table of the outcomes."""
-    lines = [
-        f"{'rules':<10} {'runs':>5} {'FP a run':>9} {'at healthy':>10} {'first med/99 s':>15} "
-        f"{'all know med/99 s':>18} {'datagrams a host s':>19}"
-    ]
+    head = f"{'rules':<10} {'runs':>5} {'FP a run':>9} {'at healthy':>10} {'first med/99 s':>15} "
+    lines = [head + f"{'all know med/99 s':>18} {'datagrams a host s':>19}"]
     for rules, group in groupby(outcomes, key=lambda outcome: outcome.trial.rules):
         runs = list(group)
         intervals = [run for run in runs if run.trial.is_interval]

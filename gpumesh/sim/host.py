@@ -39,7 +39,7 @@ class Status(Enum):
     STALLED = "stalled"
     """The daemon is stopped; its kernel goes on queueing for it."""
     ASLEEP = "asleep"
-    """Suspended to memory: silent, yet the clock will show the time that passed."""
+    """Suspended to memory: silent; the clock will show the time that passed."""
 
 
 class Listener(Protocol):
@@ -100,9 +100,8 @@ class SimHost:
         self._backlog_bytes = 0
         self._read_at = 0.0
         self._wake_at: float | None = None
-        self._wake_number = 0
+        self._wake_number = self._num_wakes = 0
         self._woken_at = -1.0
-        self._num_wakes = 0
         self._peer_cache: tuple[Address, ...] = ()
 
     # --- the machine -----------------------------------------------------------------------------

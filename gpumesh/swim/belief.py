@@ -54,9 +54,9 @@ class Belief:
     ) -> None:
         """Take what a peer says of another member.
 
-        ``is_first_hand``: the accuser itself says so. ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
-        told of the whole fleet, and need not tell the fleet of itself. ``age_s``: how long a member
-        unknown here has been gone.
+        ``is_first_hand``: the accuser itself says so. ``is_sync``: it came in a push/pull and may be
+        old. ``is_joining``: this host has just been told of the whole fleet, and need not tell the fleet
+        of itself. ``age_s``: how long a member unknown here has been gone.
         """
         context = self._context
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
@@ -94,7 +94,7 @@ class Belief:
             return
         if member.suspicion.is_own:
             member.suspicion.restart(now)
-            self._set_timer(member)
+            self.set_timer(member)
         else:
             self._acquit(member, f"{short(vouch.voucher)} vouched for it", now)
             self._context.spread(vouch, now)
@@ -126,108 +126,10 @@ class Belief:
             return
         context.spread(Vouch(member.host_id, member.epoch, member.incarnation, context.host_id), now)
 
-    def accuse(self, member: Member, now: float, *, is_sound: bool, is_refused: bool = False) -> None:
-        """Suspect the member, after this host's own probe failed.
-
-        ``is_sound``: the probe showed that this host can ask and hear in time; else it tells nobody, since
-        the fault may be here. ``is_refused``: the member's kernel refused datagram and stream.
-        """
-        context = self._context
-        is_trusted = is_sound or not context.parameters.weighs_evidence
-        doubt = member.doubt
-        if member.reachability is Reachability.ALIVE:
-            statement = self._suspect(member, is_refused=is_refused)
-            self.take(member, statement, now, is_quiet=True)
-            if context.parameters.tells_suspects:
-                self._notices.tell(member, now)
-        suspicion = member.suspicion
-        if suspicion is None:
-            return
-        suspicion.is_own = True
-        if is_refused:
-            suspicion.refuse(context.parameters.refusal_s)
-        if is_trusted:
-            self._tell_accusation(member, suspicion, now)
-        elif suspicion.last_look_at > now:
-            suspicion.restart(now)  # a look by one who cannot see decides nothing
-        if doubt is not None and doubt.incarnation == member.incarnation:
-            suspicion.confirm(doubt.accuser)
-            if is_trusted and doubt.kind is Reachability.FAILED:
-                self.take(member, doubt, now)
-        self._set_timer(member)
-
-    def _tell_accusation(self, member: Member, suspicion: Suspicion, now: float) -> None:
-        context = self._context
-        counts = context.host_id in suspicion.accusers or suspicion.confirm(context.host_id)
-        if not counts or suspicion.is_told:
-            return
-        suspicion.is_told = True
-        statement = self._suspect(member, is_refused=suspicion.is_refused)
-        is_first = len(suspicion.accusers) == 1
-        context.spread(statement, now, keeps_others=not is_first)
-        if is_first:
-            self._notices.call_witnesses(member, statement)
-
-    def _suspect(self, member: Member, *, is_refused: bool) -> Statement:
-        accuser = self._context.host_id
-        return Statement(
-            Reachability.SUSPECT, member.host_id, member.epoch, member.incarnation, None, accuser, is_refused
-        )
-
     def displace(self, member: Member, usurper: str, now: float) -> None:
         """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
         reason = f"its address {member.address} now answers as {short(usurper)}"
-        self.take(member, self._failed(member), now, reason=reason)
-
-    def handle_suspicion_due(self, host_id: str, now: float) -> None:
-        """Judge a suspicion that has run out."""
-        member = self._context.table.get(host_id)
-        if member is None or member.suspicion is None:
-            return
-        suspicion = member.suspicion
-        if suspicion.deadline_at > now:
-            self._set_timer(member)
-            return
-        heard_at = self._context.last_heard_at
-        is_isolated = heard_at is None or heard_at <= suspicion.started_at
-        if not is_isolated or not self._context.parameters.weighs_evidence:
-            if self._may_judge(member, suspicion, now):
-                accusers = ", ".join(sorted(map(short, suspicion.accusers)))
-                words = DAEMON_DIED if member.is_refused else "no refutation"
-                self.take(member, self._failed(member), now, reason=f"{words}; accused by {accusers}")
-        elif self._is_sole_witness(suspicion, now):
-            words = DAEMON_DIED if suspicion.is_refused else "no answer"
-            reason = f"{words}, and there is nobody else to ask"
-            self.take(member, self._failed(member), now, reason=reason, is_quiet=True)
-        else:
-            self._context.counters["suspicions/postponed_isolated"] += 1
-            suspicion.restart(now)
-            self._set_timer(member)
-
-    def _may_judge(self, member: Member, suspicion: Suspicion, now: float) -> bool:
-        """Whether the verdict may fall; an accuser whom nobody confirmed looks once more before it does."""
-        context = self._context
-        if suspicion.is_confirmed or not context.parameters.weighs_evidence:
-            return True
-        if suspicion.last_look_at > float("-inf"):
-            return True
-        context.counters["suspicions/looked_again"] += 1
-        suspicion.last_look_at = now + 2 * context.awareness.scale(context.parameters.probe_interval_s)
-        context.doubt(member.host_id, now, is_wide=True)
-        self._set_timer(member)
-        return False
-
-    def _is_sole_witness(self, suspicion: Suspicion, now: float) -> bool:
-        if self._context.table.num_live != 1:
-            return False
-        wait_s = suspicion.shortest_s if suspicion.is_refused else suspicion.longest_s
-        return now >= suspicion.first_at + wait_s
-
-    def postpone(self, gap_s: float) -> None:
-        """Put all suspicions off by the time this process stood still."""
-        for member in self._context.table:
-            if member.suspicion is not None:
-                member.suspicion.postpone(gap_s)
+        self.take(member, self.verdict(member), now, reason=reason)
 
     def take(
         self, member: Member, statement: Statement, now: float, *, reason: str = "", is_quiet: bool = False
@@ -316,7 +218,7 @@ class Belief:
     def _confirm(self, member: Member, statement: Statement, now: float) -> None:
         if member.suspicion is not None and member.suspicion.confirm(statement.accuser):
             member.is_refused = member.is_refused or statement.is_refused
-            self._set_timer(member)
+            self.set_timer(member)
             if statement.kind is Reachability.SUSPECT:
                 self._context.spread(statement, now, keeps_others=True)
 
@@ -355,7 +257,7 @@ class Belief:
         wanted = min(context.parameters.num_confirmations, max(0, num_members - 2))
         bounds = suspicion_bounds(context.parameters, num_members)
         member.suspicion = Suspicion(accuser, now, bounds, wanted)
-        self._set_timer(member)
+        self.set_timer(member)
 
     def _corroborate(self, member: Member, now: float) -> None:
         if self._context.parameters.num_corroborators > 0:
@@ -399,7 +301,8 @@ class Belief:
         self._notices.report_conflict(other, claim, address, reason, now)
         self._context.doubt(other.host_id, now)
 
-    def _set_timer(self, member: Member) -> None:
+    def set_timer(self, member: Member) -> None:
+        """Have the member's suspicion, if any, come due at its deadline."""
         if member.suspicion is not None:
             self._context.agenda.set(("suspicion", member.host_id), member.suspicion.deadline_at)
 
@@ -414,7 +317,8 @@ class Belief:
     def _alive(self, member: Member, incarnation: int) -> Statement:
         return Statement(Reachability.ALIVE, member.host_id, member.epoch, incarnation, member.address)
 
-    def _failed(self, member: Member) -> Statement:
+    def verdict(self, member: Member) -> Statement:
+        """Return this host's statement that the member has failed."""
         return Statement(
             Reachability.FAILED,
             member.host_id,

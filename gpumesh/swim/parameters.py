@@ -207,7 +207,10 @@ PROFILES: Final = {"lan": LAN, "wan": WAN, "local": LOCAL}
 
 
 def suspicion_bounds(parameters: Parameters, num_members: int) -> tuple[float, float]:
-    """Return (shortest, longest) suspicion in seconds: alpha*max(1.5, log10 n)*interval and beta times that."""
+    """Return (shortest, longest) suspicion in seconds.
+
+    Shortest: ``alpha * max(1.5, log10 n) * interval``; longest: beta times that.
+    """
     scale = max(SMALL_FLEET_SCALE, math.log10(max(1, num_members)))
     shortest = parameters.suspicion_mult * scale * parameters.probe_interval_s
     return shortest, shortest * parameters.suspicion_max_mult

@@ -21,6 +21,7 @@ from gpumesh.model import Address
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import DOUBTS, RECLAIM, Context
 from gpumesh.swim.fields import MAX_SEQ
+from gpumesh.swim.judgement import Judging
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.order import ProbeOrder
@@ -74,10 +75,13 @@ class Probe:
 class Probing:
     """The probes of this host's own; :class:`gpumesh.swim.relay.Relaying` serves those of others."""
 
-    def __init__(self, context: Context, post: Post, belief: Belief, notices: Notices) -> None:
+    def __init__(
+        self, context: Context, post: Post, belief: Belief, judging: Judging, notices: Notices
+    ) -> None:
         self._context = context
         self._post = post
         self._belief = belief
+        self._judging = judging
         self._notices = notices
         self._order = ProbeOrder(context.table, context.random)
         self._pending: dict[int, Probe] = {}
@@ -287,7 +291,7 @@ class Probing:
         if probe.is_round and not probe.is_refused:
             context.awareness.add(missing if probe.num_asked else 1)
         context.counters["probes/failed"] += 1
-        self._belief.accuse(member, now, is_sound=self._is_sound(probe), is_refused=probe.is_refused)
+        self._judging.accuse(member, now, is_sound=self._is_sound(probe), is_refused=probe.is_refused)
 
     def _is_sound(self, probe: Probe) -> bool:
         """Whether this very probe showed that words go out from here and answers come back in time."""

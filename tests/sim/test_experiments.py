@@ -1,4 +1,4 @@
-"""A sample of Lifeguard's experiments and of kinship's starvation; ``make sim-lifeguard`` runs the whole grid."""
+"""A sample of Lifeguard's experiments, of starvation and of crashes; ``make sim-lifeguard`` runs the grid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from gpumesh.sim.experiments import RULES, Outcome, Trial, main, run_trial, table, trials
+from gpumesh.sim.experiments import INTERVAL, RULES, THRESHOLD, Outcome, Trial, main, run_trial, table, trials
 from gpumesh.sim.plan import Plan, run_plan
 
 HOSTS = 32
@@ -18,10 +18,10 @@ def outcomes() -> dict[str, list[Outcome]]:
     found: dict[str, list[Outcome]] = {}
     for rules in RULES:
         found[rules] = [
-            run_trial(Trial(rules, True, members, blocked_s, free_s, 1, HOSTS, 60.0))
+            run_trial(Trial(rules, INTERVAL, members, blocked_s, free_s, 1, HOSTS, 60.0))
             for members, blocked_s, free_s in POINTS
         ]
-        found[rules].append(run_trial(Trial(rules, False, 2, 32.768, 0.0, 1, HOSTS)))
+        found[rules].append(run_trial(Trial(rules, THRESHOLD, 2, 32.768, 0.0, 1, HOSTS)))
     return found
 
 

@@ -9,6 +9,7 @@ import pytest
 from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import Context
+from gpumesh.swim.judgement import Judging
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.parameters import LAN
@@ -36,7 +37,9 @@ class Bench:
             now=0.0,
         )
         self.post = Post(self.context)
-        self.belief = Belief(self.context, Notices(self.context, self.post))
+        notices = Notices(self.context, self.post)
+        self.belief = Belief(self.context, notices)
+        self.judging = Judging(self.context, notices, self.belief)
         for number, other in enumerate((A, B, C, X)):
             self.tell(ALIVE, other, address=Address("10.0.0.2", number + 1), at=0.0)
         self.context.events.clear()
@@ -87,7 +90,7 @@ class Bench:
 
     def judge(self, at: float) -> None:
         self.context.last_heard_at = at - 0.1
-        self.belief.handle_suspicion_due(X, at)
+        self.judging.handle_suspicion_due(X, at)
 
 
 @pytest.fixture
@@ -124,7 +127,7 @@ def test_an_accusation_that_nobody_confirms_is_looked_into_once_more_before_the_
 def test_a_last_look_by_one_who_cannot_see_begins_the_wait_anew(bench: Bench) -> None:
     bench.tell(SUSPECT, accuser=A)
     bench.judge(28.1)
-    bench.belief.accuse(bench.x, 28.6, is_sound=False)
+    bench.judging.accuse(bench.x, 28.6, is_sound=False)
     bench.judge(40.0)
     assert bench.x.reachability is SUSPECT
 
@@ -132,7 +135,7 @@ def test_a_last_look_by_one_who_cannot_see_begins_the_wait_anew(bench: Bench) ->
 def test_an_unsound_accuser_tells_nobody(bench: Bench) -> None:
     bench.post.drain()
     num_before = len(bench.context.broadcasts)
-    bench.belief.accuse(bench.x, 11.0, is_sound=False)
+    bench.judging.accuse(bench.x, 11.0, is_sound=False)
     assert bench.x.reachability is SUSPECT
     assert len(bench.context.broadcasts) == num_before
     assert [to for _, to in bench.post.drain()] == [bench.x.address], "but the accused itself is asked"
@@ -140,7 +143,7 @@ def test_an_unsound_accuser_tells_nobody(bench: Bench) -> None:
 
 def test_the_first_accuser_calls_witnesses_at_once(bench: Bench) -> None:
     bench.post.drain()
-    bench.belief.accuse(bench.x, 11.0, is_sound=True)
+    bench.judging.accuse(bench.x, 11.0, is_sound=True)
     told = {to for _, to in bench.post.drain()}
     assert told == {bench.member(other).address for other in (A, B, C, X)}
 
@@ -160,15 +163,15 @@ def test_a_failure_that_not_enough_confirmed_is_examined_and_taken_after_a_faile
     bench.tell(FAILED, accuser=B, at=11.0)
     assert bench.x.reachability is SUSPECT
     assert X in bench.context.doubts
-    bench.belief.accuse(bench.x, 11.5, is_sound=False)
+    bench.judging.accuse(bench.x, 11.5, is_sound=False)
     assert bench.x.reachability is SUSPECT, "who cannot see confirms nothing"
     bench.tell(FAILED, accuser=B, at=12.0)
-    bench.belief.accuse(bench.x, 12.5, is_sound=True)
+    bench.judging.accuse(bench.x, 12.5, is_sound=True)
     assert bench.x.reachability is FAILED
 
 
 def test_a_refused_member_is_failed_sooner_and_in_other_words(bench: Bench) -> None:
-    bench.belief.accuse(bench.x, 10.0, is_sound=True, is_refused=True)
+    bench.judging.accuse(bench.x, 10.0, is_sound=True, is_refused=True)
     bench.tell(SUSPECT, accuser=A, at=10.1)
     bench.tell(SUSPECT, accuser=B, at=10.1)
     bench.tell(SUSPECT, accuser=C, at=10.1)
@@ -183,7 +186,7 @@ def test_a_refused_member_is_failed_sooner_and_in_other_words(bench: Bench) -> N
 
 
 def test_refusal_alone_without_corroboration_keeps_the_long_wait(bench: Bench) -> None:
-    bench.belief.accuse(bench.x, 10.0, is_sound=True, is_refused=True)
+    bench.judging.accuse(bench.x, 10.0, is_sound=True, is_refused=True)
     bench.judge(20.0)
     assert bench.x.reachability is SUSPECT
 
@@ -221,10 +224,10 @@ def test_a_suspicion_at_a_higher_incarnation_has_a_fresh_timer(bench: Bench) -> 
 def test_the_deaf_do_not_judge(bench: Bench) -> None:
     bench.tell(SUSPECT, accuser=A)
     for at in (29.0, 60.0, 600.0):
-        bench.belief.handle_suspicion_due(X, at)
+        bench.judging.handle_suspicion_due(X, at)
     assert bench.x.reachability is SUSPECT
     bench.context.last_heard_at = 601.0
-    bench.belief.handle_suspicion_due(X, 602.0)
+    bench.judging.handle_suspicion_due(X, 602.0)
     assert bench.x.reachability is SUSPECT, "hearing again begins a fresh wait"
     bench.judge_after_last_look(640.0)
     assert bench.x.reachability is FAILED
@@ -274,7 +277,7 @@ def test_an_examined_accusation_ends_with_an_answer_and_a_vouch(bench: Bench) ->
 def test_an_examined_accusation_that_the_probe_confirms_counts_for_both(bench: Bench) -> None:
     bench.belief.handle_evidence(bench.x, 0, 9.5, is_proven=True)
     bench.tell(SUSPECT, accuser=A)
-    bench.belief.accuse(bench.x, 11.0, is_sound=True)
+    bench.judging.accuse(bench.x, 11.0, is_sound=True)
     assert bench.x.suspicion is not None
     assert bench.x.suspicion.accusers == {ME, A}
 
@@ -293,7 +296,7 @@ def test_a_vouch_quells_hearsay_and_makes_own_accusers_wait_anew(bench: Bench) -
     bench.tell(SUSPECT, accuser=A)
     bench.belief.handle_vouch(Vouch(X, 1, 0, B), 12.0)
     assert bench.x.reachability is ALIVE
-    bench.belief.accuse(bench.x, 20.0, is_sound=True)
+    bench.judging.accuse(bench.x, 20.0, is_sound=True)
     bench.belief.handle_vouch(Vouch(X, 1, 0, B), 30.0)
     assert bench.x.reachability is SUSPECT
     assert bench.x.suspicion is not None
@@ -319,12 +322,12 @@ def test_a_vouch_by_nobody_or_for_another_run_is_worth_nothing(bench: Bench, vou
 def test_own_accusation_while_hearing_nobody_is_told_to_nobody_until_somebody_is_heard(bench: Bench) -> None:
     bench.context.broadcasts.drop(X)
     num_before = len(bench.context.broadcasts)
-    bench.belief.accuse(bench.x, 11.0, is_sound=False)
+    bench.judging.accuse(bench.x, 11.0, is_sound=False)
     assert bench.x.reachability is SUSPECT
     assert len(bench.context.broadcasts) == num_before
-    bench.belief.accuse(bench.x, 20.0, is_sound=True)
+    bench.judging.accuse(bench.x, 20.0, is_sound=True)
     assert len(bench.context.broadcasts) == num_before + 1
-    bench.belief.accuse(bench.x, 21.0, is_sound=True)
+    bench.judging.accuse(bench.x, 21.0, is_sound=True)
     assert len(bench.context.broadcasts) == num_before + 1
 
 
