@@ -158,8 +158,9 @@ def encode_statement(statement: Statement | Vouch) -> bytes:
     if isinstance(statement, Vouch):
         code, packed, port, by = _VOUCH, b"", 0, statement.voucher
     else:
-        codes = _REFUSED if statement.is_refused else _CODES
-        code, by = codes[statement.kind], statement.accuser
+        code, by = _CODES[statement.kind], statement.accuser
+        if statement.is_refused:
+            code = _REFUSED.get(statement.kind, code)
         packed, port = address_to_wire(statement.address) if statement.address else (b"", 0)
     return _pack(
         (
