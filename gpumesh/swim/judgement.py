@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gpumesh.model import Reachability
 from gpumesh.swim.belief import DAEMON_DIED, Belief, short
 from gpumesh.swim.context import Context
@@ -19,6 +21,9 @@ from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.statement import Statement
 from gpumesh.swim.suspicion import Suspicion
+
+MAX_PATIENCE: Final = 3
+"""Probe intervals by which a doubtful host puts a verdict off at most: mass deaths cost nacks, too."""
 
 
 class Judging:
@@ -105,15 +110,24 @@ class Judging:
             self._belief.set_timer(member)
 
     def _may_judge(self, member: Member, suspicion: Suspicion, now: float) -> bool:
-        """Whether the verdict may fall; an accuser whom nobody confirmed looks once more before it does."""
+        """Whether the verdict may fall now.
+
+        An accuser whom nobody confirmed looks once more before. A host that has reason to doubt itself waits
+        a little longer even where others confirmed: it may read their word before the refutation.
+        """
         context = self._context
-        if suspicion.is_confirmed or not context.parameters.weighs_evidence:
+        is_last = suspicion.last_look_at > float("-inf")
+        if is_last or not context.parameters.weighs_evidence:
             return True
-        if suspicion.last_look_at > float("-inf"):
-            return True
-        context.counters["suspicions/looked_again"] += 1
-        suspicion.last_look_at = now + 2 * context.awareness.scale(context.parameters.probe_interval_s)
-        context.doubt(member.host_id, now, is_wide=True)
+        if suspicion.is_confirmed:
+            wait_s = min(context.awareness.score, MAX_PATIENCE) * context.parameters.probe_interval_s
+            if wait_s == 0 or member.is_refused:
+                return True
+        else:
+            context.counters["suspicions/looked_again"] += 1
+            wait_s = 2 * context.awareness.scale(context.parameters.probe_interval_s)
+            context.doubt(member.host_id, now, is_wide=True)
+        suspicion.last_look_at = now + wait_s
         self._belief.set_timer(member)
         return False
 

@@ -203,6 +203,18 @@ def test_independent_accusers_bring_the_verdict_forward(bench: Bench) -> None:
     assert bench.x.reachability is FAILED
 
 
+def test_a_host_that_doubts_itself_waits_a_little_for_a_refutation_it_may_read_late(bench: Bench) -> None:
+    bench.context.awareness.add(2)
+    for accuser in (A, B, C, ME):
+        bench.tell(SUSPECT, accuser=accuser)
+    bench.judge(13.1)
+    assert bench.x.reachability is SUSPECT
+    bench.judge(15.0)
+    assert bench.x.reachability is SUSPECT
+    bench.judge(15.2)
+    assert bench.x.reachability is FAILED
+
+
 def test_refutation_needs_a_higher_incarnation(bench: Bench) -> None:
     bench.tell(SUSPECT, accuser=A)
     bench.tell(ALIVE, address=bench.x.address)
