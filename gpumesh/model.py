@@ -145,6 +145,8 @@ class Finding:
     evidence: Mapping[str, Scalar] = field(default_factory=dict)
     since: float = 0.0
     """Unix seconds at which the finding first stood."""
+    silenced_until: float | None = None
+    """Unix seconds until which an operator silenced it: it is shown and does not count. None: it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class BaselineItem:
     """One line of the access baseline: what is expected and what was found."""
 
     name: str
-    """``driver``, ``cuda``, ``container-toolkit`` or ``kernel``."""
+    """``driver``, ``cuda``, ``container-toolkit``, ``kernel``, or a condition such as ``cdi``."""
     expected: str
     found: str | None
     """None: could not be read."""

@@ -11,26 +11,17 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from gpumesh.errors import GpumeshError, RequestError, UnreachableError
+from gpumesh.cli.problem import Document, ProblemError
+from gpumesh.errors import RequestError, UnreachableError
 
-Document = dict[str, Any]
 ANSWER_DEADLINE_S: Final = 10.0
 STREAM_SILENCE_S: Final = 45.0
 """Three keep-alives of the daemon missed."""
 MAX_ANSWER_BYTES: Final = 64 << 20
 _HINT: Final = "start it with `systemctl start gpumesh`; `journalctl -u gpumesh` says why it is not up"
-
-
-class ProblemError(GpumeshError):
-    """The daemon refused: its HTTP status and its words."""
-
-    def __init__(self, status: int, detail: str, document: Document) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.document = document
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +97,16 @@ class ControlClient:
 
         Errors: :class:`UnreachableError`, also where the socket's permissions say no; :class:`ProblemError`.
         """
+        return self._ask("POST", path, json.dumps(body).encode())
+
+    def get(self, path: str) -> Document:
+        """Return what only those may see who may change things. Errors: as :meth:`post`."""
+        return self._ask("GET", path, None)
+
+    def _ask(self, method: str, path: str, data: bytes | None) -> Document:
         connection = _UnixConnection(self._path)
         try:
-            data = json.dumps(body).encode()
-            connection.request("POST", path, data, {"Content-Type": "application/json"})
+            connection.request(method, path, data, {"Content-Type": "application/json"})
             return _document(connection.getresponse())
         except PermissionError as error:
             raise UnreachableError(

@@ -40,7 +40,14 @@ COMMANDS: Final = (
         "status", "this host, or another by name: state, GPUs, findings and what to do", "gpumesh.cli.status"
     ),
     Command(
-        "check", "one line on this host's health; exit code 1 if it is not healthy", "gpumesh.cli.status"
+        "check",
+        "one line on this host's health, with or without a daemon; exit code 1 if it is not healthy",
+        "gpumesh.cli.check",
+    ),
+    Command(
+        "baseline",
+        "what this host should have and has, and what to do; capture one, or compare the fleet",
+        "gpumesh.cli.baseline",
     ),
     Command("fleet", "all hosts", "gpumesh.cli.fleet"),
     Command("top", "all hosts, drawn again each two seconds", "gpumesh.cli.fleet"),
@@ -49,10 +56,12 @@ COMMANDS: Final = (
     Command("cordon", "take no new work on this host", "gpumesh.cli.admission"),
     Command("uncordon", "take work again", "gpumesh.cli.admission"),
     Command("drain", "take no new work and give up what runs", "gpumesh.cli.admission"),
+    Command("silence", "for a time, let a check's findings on this host not count", "gpumesh.cli.silence"),
     Command("events", "what happens, as it happens", "gpumesh.cli.events"),
     Command("init", "make this host the first of a fleet: key and configuration", "gpumesh.cli.setup"),
     Command("token", "print what the next host needs to join", "gpumesh.cli.setup"),
     Command("join", "join the fleet that a token names", "gpumesh.cli.setup"),
+    Command("keys", "the fleet's keys on this host: list, add, use, remove", "gpumesh.cli.keys"),
     Command("leave", "say goodbye to the fleet and stop", "gpumesh.cli.setup"),
     Command("daemon", "run the daemon in the foreground, as systemd does", "gpumesh.cli.run"),
     Command("demo", "a fleet on this machine with simulated GPUs, some of which fail", "gpumesh.cli.demo"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from gpumesh.cli.client import DaemonClient
 from gpumesh.errors import GpumeshError, UnreachableError
 
 STOP_S: Final = 10.0
+_PORTS: Final = range(10_240, 32_768)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +180,19 @@ socket = {quoted(str(host.directory / "ctl"))}
 
 
 def _free_ports(number: int) -> list[int]:
-    """Return ports on loopback that nobody holds, for UDP and TCP alike."""
+    """Return ports on loopback that nobody holds, for UDP and TCP alike.
+
+    They lie below those that the kernel gives to outgoing connections: one of these could be given away
+    before the daemon takes it.
+    """
     with contextlib.ExitStack() as stack:
         ports: list[int] = []
         while len(ports) < number:
+            port = _PORTS.start + secrets.randbelow(len(_PORTS))
             stream = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
             datagram = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            stream.bind(("127.0.0.1", 0))
-            port = int(stream.getsockname()[1])
             with contextlib.suppress(OSError):
+                stream.bind(("127.0.0.1", port))
                 datagram.bind(("127.0.0.1", port))
                 ports.append(port)
         return ports

@@ -13,9 +13,19 @@ _ORDER: Final = ("critical", "warning", "info")
 
 
 def findings_of(host: Document) -> list[Document]:
-    """Return the findings of a host and its GPUs, worst first."""
+    """Return the findings of a host and its GPUs, worst first, silenced ones last."""
     found = [*host["findings"], *(item for gpu in host["gpus"] for item in gpu["findings"])]
-    return sorted(found, key=lambda item: _ORDER.index(item["severity"]) if item["severity"] in _ORDER else 0)
+    return sorted(found, key=_importance)
+
+
+def counts(finding: Document) -> bool:
+    """Say whether a finding is more than told: no information only, and not silenced by an operator."""
+    return finding["severity"] != "info" and not finding.get("silenced_until")
+
+
+def _importance(finding: Document) -> tuple[bool, int]:
+    severity = finding["severity"]
+    return bool(finding.get("silenced_until")), _ORDER.index(severity) if severity in _ORDER else 0
 
 
 def subject_of(finding: Document, gpus: Iterable[Document]) -> str:
@@ -37,9 +47,12 @@ def finding_lines(
     lines: list[str] = []
     inner = indent + "  "
     for finding in findings:
-        tone = TONE_OF.get(finding["severity"], Tone.PLAIN)
-        mark = terminal.paint(_MARKS.get(finding["severity"], "!"), tone)
+        silenced_until = finding.get("silenced_until")
+        tone = Tone.SOFT if silenced_until else TONE_OF.get(finding["severity"], Tone.PLAIN)
+        mark = terminal.paint("z" if silenced_until else _MARKS.get(finding["severity"], "!"), tone)
         text = f"{subject_of(finding, gpus)}: {finding['reason']}"
+        if silenced_until:
+            text += f" (silenced until {silenced_until[:16].replace('T', ' ')} UTC)"
         first, *rest = wrap(text, terminal.width, inner)
         lines.append(f"{indent}{mark} {first[len(inner) :]}")
         lines.extend(rest)

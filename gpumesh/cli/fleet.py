@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from gpumesh.cli.findings import finding_lines, findings_of
+from gpumesh.cli.findings import counts, finding_lines, findings_of
 from gpumesh.cli.formats import UNKNOWN, Document, age, model, natural, part_of, plural, since, wrap
 from gpumesh.cli.session import Session
 from gpumesh.cli.table import Cell, Column, Row, draw
@@ -157,7 +157,7 @@ def _free(gpus: list[Document]) -> str:
 
 def _notes(terminal: Terminal, host: Document) -> list[str]:
     """Return why the host is not ready, once, and the worst findings with what to do."""
-    telling = [finding for finding in findings_of(host) if finding["severity"] != "info"]
+    telling = [finding for finding in findings_of(host) if counts(finding)]
     lines: list[str] = []
     if host["reason"] and not any(finding["reason"] in host["reason"] for finding in telling):
         lines.extend(terminal.paint(line, Tone.SOFT) for line in wrap(host["reason"], terminal.width, "    "))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from gpumesh.cli.findings import finding_lines
+from gpumesh.cli.findings import counts, finding_lines
 from gpumesh.cli.formats import UNKNOWN, Document, model, natural, part_of
 from gpumesh.cli.session import Session
 from gpumesh.cli.table import Cell, Column, Row, draw
@@ -49,7 +49,7 @@ def _position(gpu: Document) -> tuple[object, ...]:
 
 
 def _row(terminal: Terminal, gpu: Document) -> Row:
-    telling = [finding for finding in gpu["findings"] if finding["severity"] != "info"]
+    telling = [finding for finding in gpu["findings"] if counts(finding)]
     return Row(
         (
             Cell(gpu["host"], Tone.STRONG),

@@ -12,8 +12,8 @@ from enum import IntEnum
 from typing import Final
 
 import gpumesh
-from gpumesh.cli.client import ProblemError
 from gpumesh.cli.commands import COMMANDS, Command
+from gpumesh.cli.problem import ProblemError
 from gpumesh.cli.session import Session
 from gpumesh.cli.terminal import Terminal
 from gpumesh.errors import ConfigError, GpumeshError, RequestError, UnreachableError

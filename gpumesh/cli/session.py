@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gpumesh.cli.client import ControlClient, DaemonClient
 from gpumesh.cli.terminal import Terminal
 from gpumesh.config import DEFAULT_PATH, Config, load
 from gpumesh.config.fields import parse_endpoint
 from gpumesh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gpumesh.cli.client import ControlClient, DaemonClient
 
 _UNSPECIFIED: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
@@ -44,6 +46,8 @@ class Session:
 
     def daemon(self) -> DaemonClient:
         """Return the client for the read-only face."""
+        from gpumesh.cli.client import DaemonClient  # noqa: PLC0415 - the daemon itself asks nobody
+
         if self.api:
             url = self.api if "://" in self.api else f"http://{self.api}"
             return DaemonClient(url, "--api")
@@ -59,6 +63,8 @@ class Session:
 
     def control(self) -> ControlClient:
         """Return the client for changes."""
+        from gpumesh.cli.client import ControlClient  # noqa: PLC0415 - as above
+
         return ControlClient(self.config().control.socket)
 
     def print_json(self, document: Any) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,15 +11,13 @@ from typing import Final
 from gpumesh.cli import edit, fleetfiles, token
 from gpumesh.cli.client import DaemonClient
 from gpumesh.cli.session import Session
+from gpumesh.cli.unit import act_on_unit
 from gpumesh.config import DEFAULT_PATH, Config
 from gpumesh.config.fields import parse_endpoint
 from gpumesh.errors import GpumeshError, RequestError, UnreachableError
 
-UNIT: Final = "gpumesh.service"
 MEET_S: Final = 20.0
 """How long ``join`` watches for the fleet before it says that nobody was met."""
-_BOOTED_WITH_SYSTEMD: Final = Path("/run/systemd/system")
-_SYSTEMCTL_S: Final = 60.0
 
 
 def configure_init(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +45,7 @@ def run_init(args: argparse.Namespace, session: Session) -> int:
             f"{config.gossip.key_file} exists: this host is already a member of fleet {config.gossip.fleet}; "
             "its key stays as it is"
         )
-    _restart(session, is_wanted=not args.no_restart)
+    act_on_unit(session, "restart-if-running", is_wanted=not args.no_restart)
     session.terminal.write(
         "next: `sudo gpumesh token` here, then `sudo gpumesh join TOKEN` on the other hosts"
     )
@@ -73,6 +69,7 @@ def run_token(args: argparse.Namespace, session: Session) -> int:
     config = session.config()
     for seed in args.seed:
         _check_seed(seed)
+    fleetfiles.read_keys(Path(config.gossip.key_file))
     made = fleetfiles.make_token(config, args.seed or _seeds(config, session))
     if session.is_json:
         session.print_json({"token": token.encode(made), "fleet": made.fleet, "seeds": list(made.seeds)})
@@ -96,11 +93,13 @@ def run_join(args: argparse.Namespace, session: Session) -> int:
     """Write the fleet's key and seeds, restart the daemon, and wait until a peer is met."""
     word = sys.stdin.readline() if args.token == "-" else args.token  # noqa: S105 - a flag, no secret
     joining = token.decode(word)
+    was_member = fleetfiles.is_member(_path(session), joining)
     config = fleetfiles.join_fleet(_path(session), joining, force=args.force)
     if args.name:
         config = fleetfiles.set_name(_path(session), args.name)
-    session.terminal.write(f"this host is now a member of fleet {config.gossip.fleet}")
-    if not _restart(session, is_wanted=not args.no_restart, is_start=True):
+    since = "was already" if was_member else "is now"
+    session.terminal.write(f"this host {since} a member of fleet {config.gossip.fleet}")
+    if not act_on_unit(session, "restart", is_wanted=not args.no_restart):
         return 0
     return _await_peers(session, joining)
 
@@ -150,25 +149,6 @@ def _seeds(config: Config, session: Session) -> list[str]:
             "`gpumesh init`, or name its address with --seed ADDRESS:PORT"
         )
     return [*mine, *peers[: token.MAX_SEEDS - 3]]
-
-
-def _restart(session: Session, *, is_wanted: bool, is_start: bool = False) -> bool:
-    """Restart the unit where systemd runs one; returns whether a daemon is being started.
-
-    ``is_start`` starts it also where it was stopped.
-    """
-    systemctl = shutil.which("systemctl")
-    if not is_wanted or systemctl is None or not _BOOTED_WITH_SYSTEMD.exists():
-        return False
-    verb = "restart" if is_start else "try-restart"
-    done = subprocess.run(  # noqa: S603 - fixed arguments
-        [systemctl, verb, UNIT], capture_output=True, text=True, timeout=_SYSTEMCTL_S, check=False
-    )
-    if done.returncode:
-        reason = done.stderr.strip() or f"exit code {done.returncode}"
-        session.terminal.complain(f"systemctl {verb} {UNIT}: {reason}")
-        return False
-    return True
 
 
 def _await_peers(session: Session, joining: token.Token) -> int:

@@ -1,4 +1,4 @@
-"""``gpumesh status`` and ``gpumesh check``: one host in full, or its health in one line."""
+"""``gpumesh status``: one host in full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from gpumesh.cli.session import Session
 from gpumesh.cli.table import Cell, Column, Row, draw
 from gpumesh.cli.terminal import TONE_OF, Terminal, Tone, clean
 
-_WORST_FIRST: Final = ("unhealthy", "unknown", "degraded", "healthy")
 _COLUMNS: Final = (
     Column("GPU", is_right=True),
     Column("MODEL"),
@@ -44,34 +43,6 @@ def run_status(args: argparse.Namespace, session: Session) -> int:
     else:
         draw_status(session.terminal, document, session.clock())
     return 0
-
-
-def configure_check(_parser: argparse.ArgumentParser) -> None:
-    """Add no options."""
-
-
-def run_check(_args: argparse.Namespace, session: Session) -> int:
-    """Say in one line whether this host and all its GPUs are healthy."""
-    document = session.daemon().get("/v1/status")
-    verdict = overall_verdict(document)
-    telling = [item for item in findings_of(document) if item["severity"] != "info"]
-    why = telling[0]["reason"] if telling else document["reason"]
-    if session.is_json:
-        session.print_json({"host": document["name"], "verdict": verdict, "reason": why if telling else ""})
-    else:
-        words = f"{clean(document['name'])}: {session.terminal.paint(verdict, TONE_OF[verdict])}"
-        detail = plural(len(document["gpus"]), "GPU")
-        if verdict != "healthy":
-            detail = clean(why) or "not looked at yet"
-            detail += f" (and {len(telling) - 1} more)" if len(telling) > 1 else ""
-        session.terminal.write(f"{words}, {detail}")
-    return 0 if verdict == "healthy" else 1
-
-
-def overall_verdict(host: Document) -> str:
-    """Return the worst verdict of the host and its GPUs; unknown is never healthy."""
-    verdicts = {host["verdict"], *(gpu["verdict"] for gpu in host["gpus"])}
-    return next((word for word in _WORST_FIRST if word in verdicts), "unknown")
 
 
 def draw_status(terminal: Terminal, host: Document, now: float) -> None:

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from gpumesh.config.fields import parse_endpoint
+from gpumesh.config.keyring import parse_key
 from gpumesh.errors import FleetKeyError
 
 PREFIX: Final = "gpumesh1."
-KEY_BYTES: Final = 32
 MAX_CHARACTERS: Final = 8_192
 MAX_SEEDS: Final = 5
 
@@ -60,19 +60,8 @@ def decode(text: str) -> Token:
         raise FleetKeyError(f"the token was made by another version of gpumesh: {error}") from error
 
 
-def check_key(text: str) -> str:
-    """Return the key if it is base64 of 32 bytes. Errors: :class:`FleetKeyError`."""
-    try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise FleetKeyError("a fleet key must be base64") from error
-    if len(raw) != KEY_BYTES:
-        raise FleetKeyError(f"a fleet key must be base64 of {KEY_BYTES} bytes, not of {len(raw)}")
-    return text
-
-
 def _checked(document: Any) -> Token:
-    keys = tuple(check_key(key) for key in document["keys"])
+    keys = tuple(parse_key(key).text for key in document["keys"])
     seeds = tuple(str(seed) for seed in document["seeds"])[:MAX_SEEDS]
     for seed in seeds:
         parse_endpoint(seed)

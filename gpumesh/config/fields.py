@@ -6,6 +6,7 @@ operators read are all made from that declaration.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -137,17 +138,32 @@ def labels(key: str, doc: str) -> Any:
     return setting(key, read, (), "{}", doc)
 
 
-def endpoint(key: str, default: str, doc: str) -> Any:
-    """Declare ``"address:port"``, ``"[v6]:port"`` or ``""``; held as text for :func:`parse_endpoint`."""
+def endpoint(key: str, default: str, doc: str, *, is_own: bool = False) -> Any:
+    """Declare ``"address:port"``, ``"[v6]:port"`` or ``""``; held as text for :func:`parse_endpoint`.
+
+    ``is_own``: it is told to peers as where this host is, so a name, or an address that stands for several
+    hosts, does not do.
+    """
 
     def read(value: Any) -> str:
         if not isinstance(value, str):
             raise ValueError('must be text such as "127.0.0.1:9477"')  # noqa: TRY004
         if value:
-            parse_endpoint(value)
+            host, _ = parse_endpoint(value)
+            if is_own:
+                _check_own(host)
         return value
 
     return setting(key, read, default, f'"{default}"', doc)
+
+
+def _check_own(host: str) -> None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise ValueError('must hold an address and no name, such as "203.0.113.7:7977"') from None
+    if address.is_unspecified or address.is_multicast:
+        raise ValueError(f"{host} is no single host's address; leave it empty to have it found")
 
 
 def parse_endpoint(value: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpumesh.config.fields import Setting
+from gpumesh.config.files import read_regular
 from gpumesh.config.schema import Config
 from gpumesh.errors import ConfigError
 
@@ -29,8 +30,7 @@ def load(path: Path | None = None) -> Config:
     """
     source = path or DEFAULT_PATH
     try:
-        with source.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data, _ = read_regular(source, MAX_BYTES + 1)
     except FileNotFoundError as error:
         if path is None:
             return Config()
@@ -51,6 +51,8 @@ def parse(content: str, source: str = "gpumesh.toml") -> Config:
         document = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: is not TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: is nested too deeply; this is not a gpumesh configuration") from error
     sections = {item.name: item for item in fields(Config) if item.name != "source"}
     _refuse_unknown(document, sections, source, "section")
     built: dict[str, Any] = {}
@@ -99,6 +101,8 @@ def _check_relations(config: Config) -> None:
             f"{source}: lease.ttl: must be at least lease.heartbeat x lease.failures ({least_s:g}s), or a "
             "healthy host loses its lease between beats"
         )
+    if config.health.hot_c <= config.health.warm_c:
+        raise ConfigError(f"{source}: health.hot: must be above health.warm ({config.health.warm_c})")
     if gpu.backend == "simulated" and not gpu.simulated:
         raise ConfigError(f'{source}: gpu.simulated: backend = "simulated" needs at least one profile')
     if gpu.backend == "nvml" and gpu.simulated:

@@ -63,8 +63,9 @@ class GossipConfig:
     advertise: str = endpoint(
         "advertise",
         "",
-        "Address and port under which peers reach this host; empty: the address of the route to the seeds. "
-        "Set it behind NAT.",
+        "Address and port under which peers reach this host; empty: the address of the route to the seeds, "
+        "followed as the network changes. Set it behind NAT.",
+        is_own=True,
     )
     seeds: tuple[str, ...] = texts(
         "seeds",
@@ -168,10 +169,71 @@ class GpuConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthConfig:
+    """Thresholds of the health checks where sites differ; docs/health.md has all, with their sources."""
+
+    warm_c: int = integer(
+        "warm",
+        80,
+        "Degrees Celsius above which a card that names no limit of its own counts as warm.",
+        low=40,
+        high=120,
+    )
+    hot_c: int = integer(
+        "hot",
+        85,
+        "Degrees Celsius above which a card that names no limit of its own counts as hot. Above health.warm.",
+        low=41,
+        high=130,
+    )
+    replay_factor: int = integer(
+        "replay_factor",
+        1,
+        "How many times DCGM's PCIe replays a minute and lane are borne. Raise it for cards on risers.",
+        low=1,
+        high=1000,
+    )
+    stuck_after_s: float = duration(
+        "stuck_after",
+        "10m",
+        "How long a card may be fully used by nobody before it counts as stuck.",
+        low="1m",
+        high="24h",
+    )
+    leak_after_s: float = duration(
+        "leak_after",
+        "10m",
+        "How long memory may be held by nobody before it counts as a leak.",
+        low="1m",
+        high="24h",
+    )
+    leak_mib: int = integer(
+        "leak_memory",
+        1024,
+        "MiB held by nobody from which it counts as a leak: drivers and desktops hold a few hundred.",
+        low=64,
+        high=1048576,
+    )
+    slow_percent: int = integer(
+        "slow_clock",
+        50,
+        "Per cent of its highest clock below which a loaded card without a reason for it counts as slow; 0 "
+        "where clocks are locked on purpose.",
+        low=0,
+        high=100,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class BaselineConfig:
     """What driver, CUDA, container toolkit and kernel this host is held to."""
 
-    file: str = text("file", "", "TOML file with the accepted versions; empty takes the built-in baseline.")
+    file: str = text(
+        "file",
+        "",
+        "TOML file with what is expected (`gpumesh baseline capture` writes one); empty takes the built-in "
+        'baseline, "modern" the one that is shipped for CUDA 12.8 and later.',
+    )
     mode: str = choice(
         "mode",
         "warn",
@@ -257,6 +319,7 @@ class Config:
     gossip: GossipConfig = field(default_factory=GossipConfig)
     lease: LeaseConfig = field(default_factory=LeaseConfig)
     gpu: GpuConfig = field(default_factory=GpuConfig)
+    health: HealthConfig = field(default_factory=HealthConfig)
     baseline: BaselineConfig = field(default_factory=BaselineConfig)
     sharing: SharingConfig = field(default_factory=SharingConfig)
     jobs: JobsConfig = field(default_factory=JobsConfig)

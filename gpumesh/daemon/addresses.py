@@ -1,8 +1,7 @@
-"""Which addresses: where to bind, which address peers are told, what seeds resolve to now."""
+"""Which addresses: where to bind, and which address peers are told."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import ipaddress
@@ -16,8 +15,6 @@ from gpumesh.config.fields import parse_endpoint
 from gpumesh.model import Address
 
 _SIOCGIFADDR: Final = 0x8915
-_RESOLVE_TIMEOUT_S: Final = 5.0
-_MAX_PER_NAME: Final = 8
 
 
 def is_loopback(host: str) -> bool:
@@ -82,29 +79,3 @@ def _interface_addresses(proc: Path = Path("/proc")) -> Iterable[str]:
             packed, _, _, scope, *_ = line.split()
             if scope == "00":
                 yield str(ipaddress.IPv6Address(int(packed, 16)))
-
-
-async def resolve(seeds: Iterable[str], default_port: int) -> tuple[list[Address], dict[str, str]]:
-    """Return what the seeds resolve to now, and for each that does not, why.
-
-    Called anew at each attempt to join: names move (consul#22753, libnetwork#1734).
-    """
-    loop = asyncio.get_running_loop()
-    found: list[Address] = []
-    failed: dict[str, str] = {}
-
-    async def resolve_one(seed: str) -> None:
-        host, port = parse_endpoint(seed)
-        try:
-            answers = await asyncio.wait_for(
-                loop.getaddrinfo(host, port or default_port, type=socket.SOCK_DGRAM), _RESOLVE_TIMEOUT_S
-            )
-        except asyncio.TimeoutError:
-            failed[seed] = f"no answer from the resolver within {_RESOLVE_TIMEOUT_S:g} s"
-        except OSError as error:
-            failed[seed] = f"does not resolve: {error.strerror or error}"
-        else:
-            found.extend(Address(str(answer[4][0]), int(answer[4][1])) for answer in answers[:_MAX_PER_NAME])
-
-    await asyncio.gather(*(resolve_one(seed) for seed in seeds))
-    return list(dict.fromkeys(found)), failed

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.model import Admission
 
 DOCUMENT: Final = "admission"
+_AGAIN: Final = "if it should not be, `gpumesh cordon` it again"
 _OPERATOR_WORDS: Final = {item.value: item for item in (Admission.CORDONED, Admission.DRAINING)}
+
+_log = logging.getLogger(__name__)
 
 
 class AdmissionBook:
@@ -16,9 +20,14 @@ class AdmissionBook:
 
     def __init__(self, state: StateDirectory) -> None:
         self._state = state
-        document = state.read(DOCUMENT) or {}
-        word = _OPERATOR_WORDS.get(str(document.get("admission")), Admission.OPEN)
-        self._operator = (word, str(document.get("reason", ""))[:200])
+        document = state.read(DOCUMENT)
+        if document is None and DOCUMENT in state.losses:
+            _log.warning("whether this host was cordoned or drained is not known: it is open; %s", _AGAIN)
+        said = str((document or {}).get("admission", Admission.OPEN.value))
+        word = _OPERATOR_WORDS.get(said, Admission.OPEN)
+        if word is Admission.OPEN and said != Admission.OPEN.value:
+            _log.warning("%s: %r is no admission: this host is open; %s", state.path, said[:40], _AGAIN)
+        self._operator = (word, str((document or {}).get("reason", ""))[:200])
         self._sharing = (Admission.OPEN, "")
 
     @property

@@ -11,29 +11,31 @@ from pathlib import Path
 from typing import Final
 
 from gpumesh.config import Config
-from gpumesh.daemon.addresses import advertised, resolve
 from gpumesh.daemon.admission import AdmissionBook
 from gpumesh.daemon.clock import boot_time, unix_offset
 from gpumesh.daemon.hardware import read_hardware
-from gpumesh.daemon.identity import claim_identity, read_boot_id
+from gpumesh.daemon.identity import claim_identity, keep_epoch, read_boot_id
 from gpumesh.daemon.journal import log_event
 from gpumesh.daemon.lock import RunLock
 from gpumesh.daemon.look import Look
 from gpumesh.daemon.meeting import Meeting
 from gpumesh.daemon.notify import Notifier
+from gpumesh.daemon.ownfindings import OwnFindings
 from gpumesh.daemon.sealing import read_keyring, read_sealing
 from gpumesh.daemon.serving import Serving, StartError, facts_of, in_words
 from gpumesh.daemon.shell import Shell
+from gpumesh.daemon.silencebook import SilenceBook, subject_named
 from gpumesh.daemon.sockets import GossipSocket
 from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.daemon.whereabouts import Whereabouts
 from gpumesh.health.devices import Probe
+from gpumesh.health.silences import Silence
 from gpumesh.mesh.engine import Mesh
-from gpumesh.model import Address, Admission, HostState, Identity, View
+from gpumesh.model import Address, Admission, Event, Finding, HostState, Identity, Reachability, View
 from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
 """How long a leaving daemon goes on answering, so that its goodbye is heard even where packets are lost."""
-STATUS_EVERY_S: Final = 1.0
 _NEEDS_RESTART: Final = (
     "gossip.fleet",
     "gossip.bind",
@@ -42,6 +44,7 @@ _NEEDS_RESTART: Final = (
     "host.state_dir",
     "lease",
     "gpu",
+    "health",
     "http",
     "control",
 )
@@ -57,6 +60,7 @@ class Daemon:
 
     def __init__(self, config: Config, notifier: Notifier, root: Path = Path("/")) -> None:
         self._config = config
+        self._root = root
         self._notifier = notifier
         self._sealing = read_sealing(config.gossip)
         runtime = Path(config.control.socket).parent
@@ -74,10 +78,13 @@ class Daemon:
             _log.warning("%s", note)
         self._identity = claim.identity
         self._admission = AdmissionBook(self._state)
+        self._silences = SilenceBook(self._state)
         self._feed = EventFeed(run=claim.identity.epoch)
         self._serving = Serving()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
+        self._fault: BaseException | None = None
+        self._is_status_stale = True
 
     # Start, wait, stop.
 
@@ -85,34 +92,49 @@ class Daemon:
         """Bind, wire, begin to look and to gossip. Errors: :class:`StartError`."""
         self._socket = _bind_gossip(self._sealing.bind)
         self._sealer = self._sealing.make_sealer()
-        address = await self._advertised()
+        self._own = OwnFindings(self._state, self._sealer)
+        self._meeting = Meeting(self._config.gossip.seeds, self._state)
+        await self._meeting.resolve_seeds()
+        self._whereabouts = Whereabouts(
+            self._socket.address, self._config.gossip.advertise, self._meeting.addresses()
+        )
         self._mesh = Mesh(
             identity=self._identity,
             config=self._config,
             facts=facts_of(self._identity, self._config),
-            address=address,
+            address=self._whereabouts.address,
             sealer=self._sealer,
             random=random.SystemRandom(),
             now=boot_time(),
             unix_offset=unix_offset(),
         )
         self._shell = Shell(
-            self._mesh, self._socket, boot_time, on_progress=self._feed_watchdog, on_output=self._take_events
+            self._mesh, self._socket, boot_time, on_progress=self._take_progress, on_output=self._take_events
         )
         self._look = Look(
             self._config,
             self._state,
             self._mesh,
-            host_id=self._identity.host_id,
+            identity=self._identity,
+            silences=self._silences.silences,
+            own_findings=self._own_findings,
             lend=self._lend,
-            on_report=self._shell.pump,
+            on_report=self._take_report,
+            on_event=self._publish_event,
+            is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
+            root=self._root,
         )
-        self._meeting = Meeting(self._config.gossip.seeds, self._state, self._mesh, self._shell.pump)
         self._publish_admission()
         await self._open()
         loop = asyncio.get_running_loop()
-        for work in (self._look.run(), self._meeting.run(), self._tell_systemd()):
-            self._tasks.append(loop.create_task(work))
+        for work in (
+            self._look.run(),
+            self._meeting.run(self._mesh, self._shell.pump),
+            self._whereabouts.watch(self._meeting.addresses, self._move),
+        ):
+            task = loop.create_task(work)
+            task.add_done_callback(self._handle_end_of)
+            self._tasks.append(task)
         _log.info(
             "host %s (%s), epoch %d, fleet %s, gossip on %s, known to peers as %s",
             self._identity.name,
@@ -120,12 +142,14 @@ class Daemon:
             self._identity.epoch,
             self._config.gossip.fleet,
             self._socket.address,
-            address,
+            self._whereabouts.address,
         )
 
     async def wait(self) -> None:
-        """Return once somebody asked the daemon to stop."""
+        """Return once somebody asked the daemon to stop. Errors: a fault of ours that ended part of it."""
         await self._stopping.wait()
+        if self._fault is not None:
+            raise self._fault
 
     def begin_stop(self) -> None:
         """Ask the daemon to stop."""
@@ -134,7 +158,10 @@ class Daemon:
     async def stop(self) -> None:
         """Say goodbye, let go of the driver, close everything."""
         self._notifier.stopping()
-        self._meeting.keep()
+        self._meeting.keep(self._mesh)
+        present = (Reachability.ALIVE, Reachability.SUSPECT)
+        num_others = sum(host.reachability in present for host in self.view().hosts) - 1
+        _log.info("stopping: this host says goodbye (hosts of its fleet that are up: %d)", num_others)
         self._mesh.leave(boot_time())
         self._shell.pump()
         goodbye = asyncio.get_running_loop().create_task(asyncio.sleep(GOODBYE_S))
@@ -146,6 +173,7 @@ class Daemon:
         await goodbye
         await self._shell.close()
         self._lock.release()
+        _log.info("stopped")
 
     def reload(self, config: Config) -> list[str]:
         """Take up what of a changed configuration can be; return the keys that need a restart.
@@ -188,7 +216,7 @@ class Daemon:
         return {
             **self._mesh.counters,
             **self._socket.counters,
-            "looks_total": self._look.num_looks,
+            **self._look.counters,
             "receive_buffer_bytes": self._socket.receive_buffer_bytes,
             "state_losses": len(self._state.losses),
         }
@@ -209,15 +237,39 @@ class Daemon:
         self._admission.set_operator(admission, reason)
         self._publish_admission()
 
+    def silence(self, check: str, gpu: str, for_s: float, reason: str) -> Silence:
+        """Silence a check on this host or one of its cards; kept across restarts. Errors: RequestError."""
+        made = self._silences.add(check, self._subject(gpu), for_s, reason)
+        _log.info("%s is silenced for %g s: %s", check, for_s, reason)
+        return made
+
+    def end_silence(self, check: str, gpu: str) -> None:
+        """End a silence before its time. Errors: RequestError."""
+        self._silences.end(check, self._subject(gpu))
+
+    def silences(self) -> tuple[Silence, ...]:
+        """Return the silences that stand."""
+        return self._silences.standing()
+
     def begin_leave(self) -> None:
         """Say goodbye and stop, once the answer to the request has gone out."""
         asyncio.get_running_loop().call_later(0.05, self.begin_stop)
 
     # Wiring.
 
-    async def _advertised(self) -> Address:
-        seeds, _ = await resolve(self._config.gossip.seeds, self._socket.address.port)
-        return advertised(self._socket.address, self._config.gossip.advertise, seeds)
+    def _subject(self, gpu: str) -> str:
+        health = self.view().me.health
+        return subject_named(gpu, health.gpus if health else ())
+
+    def _move(self, address: Address) -> None:
+        self._mesh.set_address(address, boot_time())
+        self._shell.pump()
+
+    def _handle_end_of(self, task: asyncio.Task[None]) -> None:
+        """Stop, to be started afresh, where a fault of ours ended what must run for as long as the daemon."""
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self._fault = self._fault or fault
+            self.begin_stop()
 
     async def _open(self) -> None:
         """Open all listeners, or none."""
@@ -232,8 +284,20 @@ class Daemon:
             await self._shell.close()
             raise
 
-    def _feed_watchdog(self) -> None:
+    def _own_findings(self, now: float, unix: float) -> tuple[Finding, ...]:
+        return self._own.standing(self._mesh.counters, now, unix)
+
+    def _take_progress(self) -> None:
         self._notifier.feed_watchdog(boot_time())
+        self._meeting.notice(self._mesh)
+
+    def _take_report(self) -> None:
+        """Send what a look led to; renew the wall clock for people and, after news, the one-line status."""
+        self._mesh.unix_offset = unix_offset()
+        self._shell.pump()
+        if self._is_status_stale:
+            self._is_status_stale = False
+            self._notifier.status(self._status_line())
 
     def _lend(self, admission: Admission, reason: str) -> None:
         self._admission.set_sharing(admission, reason)
@@ -244,20 +308,28 @@ class Daemon:
         self._shell.pump()
 
     def _take_events(self) -> None:
+        if self._mesh.epoch != self._identity.epoch:
+            _log.warning(
+                "the fleet remembers a later run of this host than %s does (lost, or restored from a "
+                "backup): it goes on as epoch %d instead of %d",
+                self._state.path,
+                self._mesh.epoch,
+                self._identity.epoch,
+            )
+            self._identity = keep_epoch(self._state, self._identity, self._mesh.epoch)
         while (event := self._mesh.next_event()) is not None:
-            self._feed.publish(event)
-            log_event(event)
+            self._publish_event(event)
 
-    async def _tell_systemd(self) -> None:
-        """Keep the one-line status fresh, and the wall clock that people see."""
-        while True:
-            self._mesh.unix_offset = unix_offset()
-            view = self.view()
-            gpus = len(view.me.health.gpus) if view.me.health else 0
-            reason = f" ({view.me.reason})" if view.me.reason else ""
-            others = len(view.hosts) - 1
-            self._notifier.status(f"{view.me.state}{reason}; {gpus} GPUs here, {others} other hosts known")
-            await asyncio.sleep(STATUS_EVERY_S)
+    def _publish_event(self, event: Event) -> None:
+        self._is_status_stale = True
+        self._feed.publish(event)
+        log_event(event)
+
+    def _status_line(self) -> str:
+        view = self.view()
+        gpus = len(view.me.health.gpus) if view.me.health else 0
+        reason = f" ({view.me.reason})" if view.me.reason else ""
+        return f"{view.me.state}{reason}; {gpus} GPUs here, {len(view.hosts) - 1} other hosts known"
 
 
 def _name(config: Config) -> str:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import errno
+import socket
+import stat
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from aiohttp import web
 
+from gpumesh.daemon.controlbody import REASON, read_body
+from gpumesh.daemon.listener import Listener
+from gpumesh.daemon.silencecontrol import Silenced, add_silence_routes
 from gpumesh.model import Admission
-from gpumesh.status.problem import ProblemError, problems
+from gpumesh.status.problem import problems
 
 MAX_BODY_BYTES: Final = 16 << 10
-MAX_REASON: Final = 200
 SOCKET_MODE: Final = 0o660
+MAX_CONNECTIONS: Final = 32
 
 
-class Controlled(Protocol):
+class Controlled(Silenced, Protocol):
     """What can be changed from outside."""
 
     def set_operator_admission(self, admission: Admission, reason: str) -> None:
@@ -51,38 +56,43 @@ def make_control_app(controlled: Controlled) -> web.Application:
     app.router.add_post("/v1/uncordon", admits(Admission.OPEN))
     app.router.add_post("/v1/drain", admits(Admission.DRAINING))
     app.router.add_post("/v1/leave", leave)
+    add_silence_routes(app, controlled)
     return app
 
 
-async def serve_control(app: web.Application, path: Path) -> web.AppRunner:
-    """Serve the application on a Unix socket. Errors: OSError if it cannot be made."""
+async def serve_control(app: web.Application, path: Path) -> Listener:
+    """Serve the application on a Unix socket. Errors: OSError if it cannot be made.
+
+    A socket that an earlier daemon left behind is replaced; one that answers, or anything else in its place,
+    is not.
+    """
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.UnixSite(runner, str(path))
+    _clear_place(path)
+    listener = Listener(app, MAX_CONNECTIONS)
     try:
-        await site.start()
+        await listener.open(lambda keeper: asyncio.get_running_loop().create_unix_server(keeper, str(path)))
         path.chmod(SOCKET_MODE)  # noqa: ASYNC240 - one system call on a tmpfs
     except OSError:
-        await runner.cleanup()
+        await listener.close()
         raise
-    return runner
+    return listener
+
+
+def _clear_place(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise FileExistsError(errno.EEXIST, "is there already and is no socket; remove it", str(path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+        # 0: somebody listens; EAGAIN: somebody does and is busy.
+        if caller.connect_ex(str(path)) in (0, errno.EAGAIN):
+            raise OSError(errno.EADDRINUSE, "another daemon answers on it", str(path))
+    path.unlink()
 
 
 async def _read_reason(request: web.Request) -> str:
     """Return the body's ``reason``; an empty body has none."""
-    body = await request.read()
-    if not body:
-        return ""
-    try:
-        document: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
-    if not isinstance(document, dict) or set(document) - {"reason"}:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, 'the body must be an object such as {"reason": "new fan"}')
-    reason = document.get("reason", "")
-    if not isinstance(reason, str) or len(reason) > MAX_REASON or not reason.isprintable():
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST, f"reason must be one line of text, at most {MAX_REASON} characters"
-        )
-    return reason
+    return str((await read_body(request, REASON)).get("reason", ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+from gpumesh.config.files import read_regular
 from gpumesh.errors import FleetKeyError
 
 MAX_BYTES = 64 << 10
@@ -16,9 +17,7 @@ def read_key_file(path: Path) -> str | None:
     Errors: :class:`FleetKeyError` if it cannot be read or its mode lets everybody read it.
     """
     try:
-        with path.open("rb") as file:
-            mode = path.stat().st_mode
-            data = file.read(MAX_BYTES + 1)
+        data, status = read_regular(path, MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -26,7 +25,7 @@ def read_key_file(path: Path) -> str | None:
             f"{path}: the fleet key cannot be read: {error.strerror}; it must belong to root, group gpumesh, "
             "mode 0640"
         ) from error
-    if mode & (stat.S_IROTH | stat.S_IWOTH):
+    if status.st_mode & (stat.S_IROTH | stat.S_IWOTH):
         raise FleetKeyError(f"{path}: the fleet key is open to everybody on this host; `chmod 0640 {path}`")
     if len(data) > MAX_BYTES:
         raise FleetKeyError(f"{path}: larger than {MAX_BYTES} bytes; this is no key file")

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh.config.files import read_regular
+
 _NAMESPACE: Final = uuid.UUID("6d8f2f0e-52a5-4d0b-9a0c-6770756d6573")
 _MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _MAX_MACS: Final = 32
+_MAX_WORD_BYTES: Final = 4096
 _SIOCGIFHWADDR: Final = 0x8927
 _SHARED_PRODUCT_UUIDS: Final = frozenset(
     {
@@ -103,7 +106,7 @@ def read_hardware(
 def _read_word(path: Path) -> str:
     """Return the file's one word in lower case; empty where it cannot be read."""
     try:
-        return path.read_text().strip().lower()
+        return read_regular(path, _MAX_WORD_BYTES)[0].decode().strip().lower()
     except (OSError, UnicodeDecodeError):
         return ""
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from gpumesh.daemon.containerfiles import ContainerFiles
+from gpumesh.daemon.walltime import is_clock_synchronised
 from gpumesh.health.hostprobe import HostProbe, parse_os_release, parse_toolkit_version
 
 DEADLINE_S: Final = 3.0
@@ -23,6 +26,15 @@ _TOOLKIT_PLACES: Final = (
     "usr/local/nvidia/toolkit/nvidia-ctk",
     "run/current-system/sw/bin/nvidia-ctk",
 )
+_LIBRARY_PLACES: Final = (
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "usr/lib64",
+    "usr/lib",
+    "usr/local/lib",
+)
+_LIBRARY: Final = "libnvidia-ml.so.1"
+_LIBRARY_STEM: Final = "libnvidia-ml.so."
 
 _Stamp = tuple[str, int, int]
 
@@ -31,11 +43,19 @@ class HostProber:
     """Reads the host; what is costly is kept until its file changes.
 
     ``root``: where the host's file tree begins. ``deadline_s``: how long ``nvidia-ctk --version`` may take.
+    ``ask_clock`` says whether the clock is synchronised.
     """
 
-    def __init__(self, root: Path = Path("/"), deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        deadline_s: float = DEADLINE_S,
+        ask_clock: Callable[[], bool | None] = is_clock_synchronised,
+    ) -> None:
         self._root = root
         self._deadline_s = deadline_s
+        self._ask_clock = ask_clock
+        self._containers = ContainerFiles(root)
         self._toolkit: tuple[_Stamp, str | None, float] | None = None
 
     async def probe(self, now: float) -> HostProbe:
@@ -47,11 +67,26 @@ class HostProber:
             os=parse_os_release(release) if release else None,
             toolkit_version=await self._toolkit_version(now),
             is_nouveau_loaded=self._is_nouveau_loaded(),
+            module_version=_text(self._root / "sys/module/nvidia/version") or None,
+            library_versions=self._library_versions(),
+            is_clock_synchronised=self._ask_clock(),
+            containers=self._containers.read(),
         )
 
     def _is_nouveau_loaded(self) -> bool | None:
         modules = self._root / "sys/module"
         return (modules / "nouveau").is_dir() if modules.is_dir() else None
+
+    def _library_versions(self) -> tuple[str, ...]:
+        """Return the versions that the library's links lead to, where it is looked for."""
+        found = []
+        for place in _LIBRARY_PLACES:
+            with contextlib.suppress(OSError):
+                name = (self._root / place / _LIBRARY).resolve(strict=True).name
+                found.append(name.removeprefix(_LIBRARY_STEM))
+        return tuple(
+            version for version in dict.fromkeys(found) if version[:1].isdecimal() and "." in version
+        )
 
     async def _toolkit_version(self, now: float) -> str | None:
         stamp = self._toolkit_stamp()

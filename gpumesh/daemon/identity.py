@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,10 @@ from gpumesh.model import Identity
 DOCUMENT: Final = "identity"
 MAX_EPOCH: Final = 2**48
 """Bound on what is believed of a file; no host restarts that often."""
+
+_LOSES: Final = (
+    "the host's epoch is not kept, so after a restart it joins only once a peer has told it the last one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ def claim_identity(
     does not repeat an epoch. Where nothing could be kept the fleet's memory corrects it on joining.
     """
     notes: list[str] = []
-    kept = [document for document in state.read_all(DOCUMENT) if _is_sound(document)]
+    found = state.read_all(DOCUMENT)
+    kept = [document for document in found if _is_sound(document)]
+    if len(kept) < len(found):
+        notes.append(f"{state.path}: what identity.json holds is no identity; it is written anew")
     mine = [item for item in kept if hardware.is_same_machine(Hardware.from_json(item.get("hardware", {})))]
     if mine:
         host_id = str(mine[0]["host_id"])
@@ -60,12 +67,18 @@ def claim_identity(
         "boot_id": boot_id,
         "fleet": fleet,
     }
-    loses = (
-        "the host's epoch is not kept, so after a restart it joins only once a peer has told it the last one"
-    )
-    if not state.write(DOCUMENT, document, loses=loses):
+    if not state.write(DOCUMENT, document, loses=_LOSES):
         notes.append(state.losses[DOCUMENT])
     return Claim(Identity(host_id, name, epoch, boot_id, is_first_run=is_first_run), tuple(notes))
+
+
+def keep_epoch(state: StateDirectory, identity: Identity, epoch: int) -> Identity:
+    """Keep the epoch that the fleet's memory made this run take, and return the identity with it."""
+    for document in state.read_all(DOCUMENT):
+        if _is_sound(document) and document["host_id"] == identity.host_id:
+            state.write(DOCUMENT, {**document, "epoch": epoch}, loses=_LOSES)
+            break
+    return replace(identity, epoch=epoch)
 
 
 def read_boot_id(root: Path = Path("/")) -> str:

@@ -11,6 +11,7 @@ from gpumesh.model import Event
 _log = logging.getLogger("gpumesh.events")
 
 _LEVELS: Final = {
+    "host.conflict": logging.WARNING,
     "host.failed": logging.WARNING,
     "host.suspected": logging.INFO,
     "gpu.lost": logging.WARNING,
@@ -20,12 +21,15 @@ _LEVELS: Final = {
 
 def log_event(event: Event) -> None:
     """Write one event to the log."""
+    before, after = event.fields.get("from"), event.fields.get("to")
+    turn = f" {before} -> {after}" if before and after else ""
     _log.log(
         _LEVELS.get(event.kind, logging.INFO),
-        "%s %s%s%s",
+        "%s %s%s%s%s",
         event.kind,
         event.host,
         "" if event.subject == "host" else f" {event.subject}",
+        turn,
         f": {event.reason}" if event.reason else "",
         extra=with_fields(
             event=event.kind,

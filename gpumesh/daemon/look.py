@@ -7,20 +7,29 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Protocol
 
 from gpumesh.config import Config
 from gpumesh.daemon.clock import boot_time, unix_offset
 from gpumesh.daemon.hostprobe import HostProber
+from gpumesh.daemon.kmsg import KernelLog
 from gpumesh.daemon.prober import Prober
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
+from gpumesh.health.rules import HOST, subject_of
+from gpumesh.health.silences import Silences
+from gpumesh.health.xid_catalogue import kind_of
+from gpumesh.health.xid_words import XidNews
+from gpumesh.health.xids import settled_from_json, settled_to_json
 from gpumesh.lease.sharing import Sharing
-from gpumesh.model import Admission, Finding, HealthReport, Severity
+from gpumesh.model import Admission, Event, Finding, HealthReport, Identity
 
 INVENTORY: Final = "inventory"
+XIDS: Final = "xids"
+RELEASED: Final = "the driver is let go of while this host is drained; `gpumesh uncordon` takes it up again"
 
 _log = logging.getLogger(__name__)
 
@@ -36,8 +45,11 @@ class Publisher(Protocol):
 class Look:
     """Runs the prober and the health engine and publishes their report.
 
-    ``on_report`` is called after each look, so that the shell sends what it led to; ``lend`` is told what the
-    owner's sharing rule says.
+    ``own_findings`` gives what the daemon finds about itself at an instant (boot clock, Unix); ``on_report``
+    is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
+    sharing rule says; ``silences`` is read with each look; ``on_event`` is given what is news to people.
+    While ``is_drained`` says so and no program computes any more, the driver is let go of, so that it can be
+    upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
     """
 
     def __init__(
@@ -46,19 +58,35 @@ class Look:
         state: StateDirectory,
         publisher: Publisher,
         *,
-        host_id: str,
+        identity: Identity,
+        silences: Silences,
+        own_findings: Callable[[float, float], tuple[Finding, ...]],
         lend: Callable[[Admission, str], None],
         on_report: Callable[[], None],
+        on_event: Callable[[Event], None],
+        is_drained: Callable[[], bool] = lambda: False,
+        root: Path = Path("/"),
     ) -> None:
         self._config = config
         self._state = state
         self._publisher = publisher
+        self._identity = identity
+        self._own_findings = own_findings
         self._lend = lend
         self._on_report = on_report
-        self._prober = Prober(config.gpu, host=host_id)
-        self._host_prober = HostProber()
-        self._health = Health(config, inventory=self._load_inventory())
+        self._on_event = on_event
+        self._is_drained = is_drained
+        self._prober = Prober(config.gpu, host=identity.host_id, root=root)
+        self._host_prober = HostProber(root)
+        self._kernel_log = KernelLog(root)
+        self._health = Health(
+            config,
+            inventory=self._load_inventory(),
+            silences=silences,
+            settled_xids=settled_from_json(state.read(XIDS), identity.boot_id),
+        )
         self._kept = self._health.inventory
+        self._kept_xids = self._health.settled_xids
         self._sharing = Sharing(config.sharing)
         self.latest: Probe | None = None
         """The newest raw probe, for metrics and status."""
@@ -80,17 +108,36 @@ class Look:
             await asyncio.sleep(next_at - loop.time())
 
     async def look_once(self) -> None:
-        """Do one look and publish what it found."""
+        """Do one look and publish what it found; on a drained host, let go of the driver instead."""
+        if self._is_drained() and not _computes(self.latest) and await self._prober.let_go():
+            self._publish_release()
+            return
         probe, host = await asyncio.gather(self._prober.probe(), self._host_prober.probe(boot_time()))
         now = boot_time()
         unix = now + unix_offset()
+        log = self._kernel_log.read_new(now)
+        host = replace(host, kernel_lines=log.lines, kernel_log_error=log.error)
         report = self._health.handle_probe(probe, host, now, unix)
-        self.latest = probe
+        self.latest = replace(probe, xids=self._health.xids())
         self.num_looks += 1
         self._keep_inventory()
-        self._publisher.set_health(self._with_losses(report, unix), now)
+        self._keep_xids()
+        for news in self._health.next_xid_news():
+            self._on_event(_xid_event(news, self._identity))
+        self._publish(report, now, unix)
         self._lend(*self._sharing.judge(probe, datetime.now().astimezone(), now))
         self._on_report()
+
+    def _publish_release(self) -> None:
+        now = boot_time()
+        unix = now + unix_offset()
+        self.latest = Probe(driver=None, error=RELEASED, xids=self._health.xids())
+        self._publish(self._health.handle_release(RELEASED, unix), now, unix)
+        self._on_report()
+
+    def _publish(self, report: HealthReport, now: float, unix: float) -> None:
+        own = self._own_findings(now, unix)
+        self._publisher.set_health(replace(report, findings=report.findings + own) if own else report, now)
 
     def reconfigure(self, config: Config) -> None:
         """Take up a changed configuration of baseline and sharing."""
@@ -98,8 +145,14 @@ class Look:
         self._health.reconfigure(config)
         self._sharing = Sharing(config.sharing)
 
+    @property
+    def counters(self) -> dict[str, float]:
+        """The looks' own counters, for metrics."""
+        return {"looks_total": self.num_looks, "kernel_log_lost_total": self._kernel_log.num_lost}
+
     async def close(self) -> None:
         """Let go of the driver."""
+        self._kernel_log.close()
         await self._prober.close()
 
     def _load_inventory(self) -> Inventory:
@@ -113,17 +166,37 @@ class Look:
             if self._state.write(INVENTORY, inventory.to_json(), loses=loses):
                 self._kept = inventory
 
-    def _with_losses(self, report: HealthReport, unix: float) -> HealthReport:
-        """Add what the state directory cannot keep: told, and no reason to take no work."""
-        losses = tuple(
-            Finding(
-                check="state-directory",
-                subject="host",
-                severity=Severity.INFO,
-                reason=reason,
-                advice=f"make {self._state.path} writable and give it space",
-                since=unix,
-            )
-            for reason in self._state.losses.values()
-        )
-        return replace(report, findings=report.findings + losses) if losses else report
+    def _keep_xids(self) -> None:
+        settled = self._health.settled_xids
+        if settled is not self._kept_xids:
+            loses = "after a restart, Xids that a card has recovered from may be held against it once more"
+            if self._state.write(XIDS, settled_to_json(settled, self._identity.boot_id), loses=loses):
+                self._kept_xids = settled
+
+
+def _computes(probe: Probe | None) -> bool:
+    """Tell whether work was left at the last look. A desktop's own programs stay; they are not waited for."""
+    states = probe.devices if probe else ()
+    processes = [item for state in states if state.reading for item in state.reading.processes or ()]
+    return any(process.kind == "compute" for process in processes)
+
+
+def _xid_event(news: XidNews, identity: Identity) -> Event:
+    record = news.record
+    return Event(
+        kind="xid",
+        time=news.unix,
+        host_id=identity.host_id,
+        host=identity.name,
+        subject=subject_of(news.uuid) if news.uuid else HOST,
+        reason=news.words,
+        fields={
+            "xid": record.xid,
+            "class": kind_of(record.xid).calls.value,
+            "new": news.num_new,
+            "count": record.num_seen,
+            "pci": record.place,
+            "pid": record.pid,
+            "process": record.process,
+        },
+    )

@@ -13,7 +13,8 @@ from gpumesh.config import Config, load
 from gpumesh.daemon.app import Daemon
 from gpumesh.daemon.logs import set_up_logging
 from gpumesh.daemon.notify import Notifier
-from gpumesh.errors import ConfigError, GpumeshError
+from gpumesh.daemon.shortages import Shortages
+from gpumesh.errors import ConfigError, FleetKeyError, GpumeshError
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -22,7 +23,11 @@ _log = logging.getLogger(__name__)
 
 
 def run(config_path: Path | None) -> int:
-    """Run the daemon until a signal or ``gpumesh leave`` ends it; return the exit code."""
+    """Run the daemon until a signal or ``gpumesh leave`` ends it; return the exit code.
+
+    :data:`EXIT_USAGE` only where somebody must change a file first; :data:`EXIT_FAILED` for what may pass by
+    itself, such as a port that is taken: systemd tries that again.
+    """
     try:
         config = load(config_path)
     except ConfigError as error:
@@ -32,9 +37,12 @@ def run(config_path: Path | None) -> int:
     set_up_logging(config.log.level, config.log.format)
     try:
         asyncio.run(_serve(config, config_path))
-    except GpumeshError as error:
+    except (ConfigError, FleetKeyError) as error:
         _log.critical("cannot start: %s", error)
         return EXIT_USAGE
+    except GpumeshError as error:
+        _log.critical("cannot start now: %s", error)
+        return EXIT_FAILED
     return 0
 
 
@@ -43,6 +51,7 @@ async def _serve(config: Config, config_path: Path | None) -> None:
     daemon = Daemon(config, notifier)
     await daemon.start()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(Shortages())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.begin_stop)
     loop.add_signal_handler(signal.SIGHUP, _reload, daemon, config_path)

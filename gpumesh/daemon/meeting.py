@@ -7,13 +7,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from gpumesh.daemon.addresses import resolve
 from gpumesh.daemon.clock import boot_time
+from gpumesh.daemon.lookups import Lookups
 from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.model import Address, View
 
-ASK_EVERY_S: Final = 0.5
 KEEP_EVERY_S: Final = 30.0
 DEFAULT_PORT: Final = 7977
 
@@ -39,36 +38,50 @@ class Joiner(Protocol):
 class Meeting:
     """Feeds the engine addresses to join by for as long as it asks, and keeps those of its peers."""
 
-    def __init__(
-        self, seeds: tuple[str, ...], state: StateDirectory, joiner: Joiner, pump: Callable[[], None]
-    ) -> None:
+    def __init__(self, seeds: tuple[str, ...], state: StateDirectory) -> None:
         self.seeds = seeds
         self._state = state
-        self._joiner = joiner
-        self._pump = pump
+        self._lookups = Lookups()
+        self._found: list[Address] = []
         self._cached = load_peers(state)
         self._kept = list(self._cached)
+        self._kept_at = boot_time()
+        self._is_due = asyncio.Event()
         self._complaints: dict[str, str] = {}
 
-    async def run(self) -> None:
-        """Serve the engine's wish for seeds; ends only by cancellation."""
-        kept_at = boot_time()
-        while True:
-            if self._joiner.wants_seeds(boot_time()):
-                found, failed = await resolve(self.seeds, DEFAULT_PORT)
-                self._complain(failed)
-                self._joiner.seed(
-                    [*found, *(peer for peer in self._cached if peer not in found)], boot_time()
-                )
-                self._pump()
-            if boot_time() - kept_at >= KEEP_EVERY_S:
-                kept_at = boot_time()
-                self.keep()
-            await asyncio.sleep(ASK_EVERY_S)
+    def addresses(self) -> list[Address]:
+        """Return what the seeds last resolved to, then the peers kept."""
+        return [*self._found, *(peer for peer in self._kept if peer not in self._found)]
 
-    def keep(self) -> None:
+    async def resolve_seeds(self) -> None:
+        """Resolve the seeds anew; what does not resolve is said and tried again next time."""
+        self._found, failed = await self._lookups.resolve(self.seeds, DEFAULT_PORT)
+        self._complain(failed)
+
+    def notice(self, joiner: Joiner) -> None:
+        """See whether an attempt to join or a look at the peers is due; called whenever timers have run."""
+        now = boot_time()
+        if joiner.wants_seeds(now) or now - self._kept_at >= KEEP_EVERY_S:
+            self._is_due.set()
+
+    async def run(self, joiner: Joiner, pump: Callable[[], None]) -> None:
+        """Serve the engine's wish for seeds; ends only by cancellation."""
+        while True:
+            if joiner.wants_seeds(boot_time()):
+                await self.resolve_seeds()
+                joiner.seed(
+                    [*self._found, *(peer for peer in self._cached if peer not in self._found)], boot_time()
+                )
+                pump()
+            if boot_time() - self._kept_at >= KEEP_EVERY_S:
+                self._kept_at = boot_time()
+                self.keep(joiner)
+            self._is_due.clear()
+            await self._is_due.wait()
+
+    def keep(self, joiner: Joiner) -> None:
         """Keep the addresses of all peers known now, if they changed; an empty fleet forgets none."""
-        peers = peers_of(self._joiner.view(boot_time()))
+        peers = peers_of(joiner.view(boot_time()))
         if peers and sorted(peers) != sorted(self._kept) and save_peers(self._state, peers):
             self._kept = peers
 

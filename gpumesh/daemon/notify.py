@@ -60,5 +60,9 @@ def _sdnotify() -> Callable[[str], None]:
         return lambda _: None
     import sdnotify  # noqa: PLC0415 - only under systemd
 
-    notify: Callable[[str], None] = sdnotify.SystemdNotifier().notify
+    notifier = sdnotify.SystemdNotifier()
+    if notifier.socket is not None:
+        # A systemd that stands still must not stop the heartbeats; what it does not take is lost.
+        notifier.socket.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+    notify: Callable[[str], None] = notifier.notify
     return notify

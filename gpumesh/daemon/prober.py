@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from gpumesh.config import GpuConfig
 from gpumesh.daemon.library_traces import library_traces
 from gpumesh.daemon.prober_process import ProberProcess
 from gpumesh.daemon.prober_wire import Backend, device_state, driver_info
-from gpumesh.health.devices import DeviceState, DriverInfo, Probe
+from gpumesh.health.devices import DeviceState, DriverInfo, Probe, XidEvent
 from gpumesh.health.simulated import load_profile
 
 START_S: Final = 10.0
@@ -29,6 +30,8 @@ KILL_AFTER_S: Final = 60.0
 FIRST_BACKOFF_S: Final = 0.5
 MAX_BACKOFF_S: Final = 60.0
 _LIBRARY_NOT_FOUND: Final = 12
+MAX_XID_EVENTS: Final = 1024
+"""Xids kept until they are handed out; the driver tells more only in a flood, and the oldest go then."""
 _GLANCE_S: Final = 0.05
 _END_S: Final = 2.0
 
@@ -109,6 +112,7 @@ class Prober:
         """What was found of the library when it was absent: once that changes, there is no waiting."""
         self._backoff_s = 0.0
         self._next_start_at = 0.0
+        self._xid_events: deque[XidEvent] = deque(maxlen=MAX_XID_EVENTS)
 
     @property
     def child_pid(self) -> int | None:
@@ -122,8 +126,12 @@ class Prober:
         """
         async with self._lock:
             told = await self._probe()
-            # A child that ended between two looks is replaced at once: of the cards that tells nothing.
-            return await self._probe() if self._is_restart_due else told
+            if self._is_restart_due:
+                # A child that ended between two looks is replaced at once: of the cards that tells nothing.
+                told = await self._probe()
+            events = tuple(self._xid_events)
+            self._xid_events.clear()
+            return replace(told, xid_events=events)
 
     async def _probe(self) -> Probe:
         if self._is_stuck():
@@ -139,6 +147,25 @@ class Prober:
                 reason = f"the prober cannot be started: {error.strerror}"
                 return self._fail(Probe(driver=None, error=reason), MAX_BACKOFF_S)
         return await self._look()
+
+    async def let_go(self) -> bool:
+        """End the child until the next look starts another; False if it does not end, and is looked after.
+
+        A child that is stuck is not asked: it is told of by :meth:`probe`, and none is started behind it.
+        """
+        async with self._lock:
+            child = self._child
+            if child is None:
+                return True
+            if self._is_stuck():
+                return False
+            child.ask_to_end()
+            # Without persistence mode a driver takes seconds to close its last handle (netdata#14522).
+            if not await child.wait_reaped(max(_END_S, self._deadline_s)):
+                return False
+            child.release()
+            self._child = self._round = None
+            return True
 
     async def close(self) -> None:
         """Let go of the driver: ask, wait, SIGTERM, wait; a child stuck in the kernel is left, never killed.
@@ -278,12 +305,21 @@ class Prober:
         if current is None or contents[0] != current.number:
             return
         current.is_begun = True
-        _apply(current, kind, contents[1:])
+        if kind == "device":
+            self._take_device(current, device_state(contents[1]))
+        else:
+            _apply(current, kind, contents[1:])
         if current.is_done:
             current.duration_s = time.monotonic() - current.started_at
             self._hung_since = None
             self._has_answered = not current.is_last
             current.over.set()
+
+    def _take_device(self, current: _Round, state: DeviceState) -> None:
+        # Events are kept apart from the round: a round can be told twice or come too late, they must not.
+        address = state.info.pci_bus_id if state.info else ""
+        self._xid_events.extend(XidEvent(address, xid) for xid in state.xids)
+        current.devices[state.index] = replace(state, xids=())
 
     def _handle_end(self) -> None:
         self._ready.set()
@@ -299,9 +335,6 @@ def _apply(current: _Round, kind: str, contents: list[Any]) -> None:
         current.driver = driver_info(contents[0])
     elif kind == "count":
         current.num_devices = int(contents[0])
-    elif kind == "device":
-        state = device_state(contents[0])
-        current.devices[state.index] = state
     elif kind == "failed":
         current.error, current.error_code = str(contents[0]), contents[1]
         current.driver = None

@@ -19,8 +19,9 @@ from typing import Any, Final
 
 from gpumesh.daemon.pci import PciBus
 from gpumesh.daemon.prober_wire import CALL_BYTES, Backend, FrameReader, backend, encode
+from gpumesh.daemon.rest import Rest
 from gpumesh.errors import DriverError, GpumeshError
-from gpumesh.health.devices import Driver
+from gpumesh.health.devices import DeviceInfo, DeviceState, Driver, DriverInfo
 from gpumesh.health.nvml import NvmlDriver
 from gpumesh.health.simulated import SimulatedDriver
 
@@ -62,7 +63,11 @@ class Looker:
             )
         else:
             self._driver = NvmlDriver(root=root, announce=record.announce)
-        self._info: Any = None
+        self._rest = Rest(root)
+        self._info: DriverInfo | None = None
+        self._told: DriverInfo | None = None
+        """What the driver said of itself last; kept while it is let go of."""
+        self._states: list[DeviceState] = []
         self._opened_at = 0.0
         self._has_gap = False
 
@@ -74,26 +79,63 @@ class Looker:
         """
         addresses = self._simulated.pci_addresses() if self._simulated else self._bus.gpu_addresses()
         self.send("pci", number, addresses)
+        if self._told is not None and self._may_all_rest(addresses):
+            # Nothing is open then: a card that is held open does not fall asleep.
+            self.close()
+            self._tell(number, self._told, [_resting(state.index, state.info) for state in self._states])
+            return True
         try:
             self._open()
             self.send("driver", number, self._info)
             num_devices = self._count()
             self.send("count", number, num_devices)
-            has_lost = False
-            for index in range(min(num_devices, MAX_DEVICES)):
-                self._record.announce(f"gpu {index}")
-                state = self._driver.probe_device(index)
-                has_lost = has_lost or state.is_lost
-                self.send("device", number, state)
+            self._look_at_all(number, num_devices, addresses)
         except DriverError as error:
             self.close()
             must_end = error.code != _DRIVER_NOT_LOADED
             self.send("failed", number, str(error), error.code, must_end)
             return not must_end
-        self._has_gap = has_lost or (addresses is not None and len(addresses) > num_devices)
         self._record.announce("")
         self.send("done", number)
         return True
+
+    def _look_at_all(self, number: int, num_devices: int, addresses: tuple[str, ...] | None) -> None:
+        known = self._states if len(self._states) == num_devices else []
+        # The driver numbers its cards by their addresses, so that one that sleeps since before is found too.
+        by_rank = addresses if addresses is not None and len(addresses) == num_devices else ()
+        states = []
+        for index in range(min(num_devices, MAX_DEVICES)):
+            info = known[index].info if known else None
+            address = info.pci_bus_id if info else next(iter(by_rank[index : index + 1]), "")
+            self._record.announce(f"gpu {index}")
+            if self._is_to_rest(address):
+                state = _resting(index, info)
+            else:
+                state = self._driver.probe_device(index)
+                self._rest.note(state)
+            states.append(state)
+            self.send("device", number, state)
+        self._states = states
+        has_lost = any(state.is_lost for state in states)
+        self._has_gap = has_lost or (addresses is not None and len(addresses) > num_devices)
+
+    def _tell(self, number: int, driver: DriverInfo, states: list[DeviceState]) -> None:
+        self.send("driver", number, driver)
+        self.send("count", number, len(states))
+        for state in states:
+            self.send("device", number, state)
+        self.send("done", number)
+
+    def _may_all_rest(self, addresses: tuple[str, ...] | None) -> bool:
+        if not self._states or (addresses is not None and len(addresses) != len(self._states)):
+            return False
+        return all(
+            state.info is not None and self._is_to_rest(state.info.pci_bus_id) for state in self._states
+        )
+
+    def _is_to_rest(self, address: str) -> bool:
+        # A made-up card is not the one that this host has at the same address.
+        return self._simulated is None and bool(address) and self._rest.is_due(address)
 
     def send(self, kind: str, *contents: Any) -> None:
         """Write one frame; blocks only if the daemon does not read."""
@@ -111,12 +153,16 @@ class Looker:
             self.close()
         if self._info is None:
             self._record.announce("open the driver")
-            self._info = self._driver.open()
+            self._info = self._told = self._driver.open()
             self._opened_at = time.monotonic()
 
     def _count(self) -> int:
         self._record.announce("count the cards")
         return self._driver.count()
+
+
+def _resting(index: int, info: DeviceInfo | None) -> DeviceState:
+    return DeviceState(index=index, info=info, reading=None, is_resting=True)
 
 
 def main(arguments: list[str]) -> int:

@@ -94,6 +94,8 @@ class ProberProcess:
 
     def send(self, kind: str, *contents: Any) -> None:
         """Ask; a child that has ended is noticed by the end of its answers, not here."""
+        if self._requests < 0:
+            return
         with suppress(BrokenPipeError, BlockingIOError):
             os.write(self._requests, encode(kind, *contents))
 

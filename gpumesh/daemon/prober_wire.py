@@ -27,7 +27,7 @@ from typing import Any, Final
 import msgpack
 
 from gpumesh.errors import RejectedError
-from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Process, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, MigInstance, Process, Reading
 
 MAX_FRAME_BYTES: Final = 1 << 20
 CALL_BYTES: Final = 128
@@ -125,16 +125,19 @@ def device_state(table: dict[str, Any]) -> DeviceState:
                 **table,
                 "info": None if info is None else DeviceInfo(**info),
                 "reading": None if reading is None else _reading(reading),
+                "xids": tuple(int(xid) for xid in table.get("xids", ())),
             }
         )
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, ValueError) as error:
         raise RejectedError("malformed", "device") from error
 
 
 def _reading(table: dict[str, Any]) -> Reading:
-    processes = table.get("processes")
-    if processes is None:
-        return Reading(**table)
-    return Reading(
-        **{**table, "processes": tuple(Process(**{"memory_bytes": None, **item}) for item in processes)}
-    )
+    built = dict(table)
+    if "processes" in table:
+        built["processes"] = tuple(Process(**{"memory_bytes": None, **item}) for item in table["processes"])
+    if "mig_instances" in table:
+        built["mig_instances"] = tuple(MigInstance(**item) for item in table["mig_instances"])
+    if "nvlinks" in table:
+        built["nvlinks"] = tuple(table["nvlinks"])
+    return Reading(**built)

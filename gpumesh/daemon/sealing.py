@@ -10,11 +10,11 @@ from typing import Final
 
 from gpumesh.config import GossipConfig
 from gpumesh.config.fields import parse_endpoint
+from gpumesh.config.keyring import Keyring
 from gpumesh.daemon.addresses import is_loopback
 from gpumesh.daemon.fleetkeys import read_key_file
 from gpumesh.errors import FleetKeyError
 from gpumesh.model import Address
-from gpumesh.swim.keyring import Keyring
 from gpumesh.swim.seal import SESSION_BYTES, FleetSealer
 
 _LOOPBACK: Final = "127.0.0.1"

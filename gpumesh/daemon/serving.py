@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import platform
 from pathlib import Path
+from typing import Final
 
 from aiohttp import web
 
@@ -13,10 +15,14 @@ from gpumesh.config import Config
 from gpumesh.config.fields import parse_endpoint
 from gpumesh.daemon.addresses import is_loopback
 from gpumesh.daemon.control import Controlled, make_control_app, serve_control
+from gpumesh.daemon.listener import Listener
 from gpumesh.errors import GpumeshError
 from gpumesh.model import HostFacts, Identity
 from gpumesh.status.app import make_app, make_metrics_app
 from gpumesh.status.source import StatusSource
+
+MAX_CONNECTIONS: Final = 256
+"""A listener's, event streams included."""
 
 
 class StartError(GpumeshError):
@@ -27,7 +33,7 @@ class Serving:
     """The applications and their sites; :meth:`close` ends them all."""
 
     def __init__(self) -> None:
-        self._runners: list[web.AppRunner] = []
+        self._listeners: list[Listener] = []
 
     async def start(self, source: StatusSource, controlled: Controlled, config: Config) -> None:
         """Listen everywhere the configuration says. Errors: :class:`StartError` naming the key."""
@@ -37,7 +43,7 @@ class Serving:
             await self._listen(app, "http.metrics_listen", config.http.metrics_listen)
         path = Path(config.control.socket)
         try:
-            self._runners.append(await serve_control(make_control_app(controlled), path))
+            self._listeners.append(await serve_control(make_control_app(controlled), path))
         except OSError as error:
             raise StartError(
                 f"control.socket = {path}: {in_words(error)}; its directory must belong to the daemon's user"
@@ -45,23 +51,23 @@ class Serving:
 
     async def close(self) -> None:
         """Stop listening; requests under way get their answer."""
-        for runner in self._runners:
+        for listener in self._listeners:
             with contextlib.suppress(OSError):
-                await runner.cleanup()
-        self._runners.clear()
+                await listener.close()
+        self._listeners.clear()
 
     async def _listen(self, app: web.Application, key: str, endpoint: str) -> None:
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
         host, port = parse_endpoint(endpoint)
+        listener = Listener(app, MAX_CONNECTIONS)
         try:
-            await web.TCPSite(runner, host or None, port, shutdown_timeout=1.0).start()
+            await listener.open(
+                lambda keeper: asyncio.get_running_loop().create_server(keeper, host or None, port)
+            )
         except OSError as error:
-            await runner.cleanup()
             raise StartError(
                 f'{key} = "{endpoint}": {in_words(error)}; stop what listens there or choose another port'
             ) from error
-        self._runners.append(runner)
+        self._listeners.append(listener)
 
 
 def facts_of(identity: Identity, config: Config) -> HostFacts:

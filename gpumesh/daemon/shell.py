@@ -17,6 +17,8 @@ from gpumesh.swim.ports import StreamAction
 
 MAX_SLEEP_S: Final = 1.0
 """Longest wait between looks at the clock: in suspend asyncio's stands still, the engine's does not."""
+_SAME_S: Final = 0.001
+"""Deadlines closer than this are one: as fine as the event loop waits."""
 
 
 class Engine(StreamEngine, Protocol):
@@ -124,7 +126,8 @@ class Shell:
         loop = asyncio.get_running_loop()
         due_at = loop.time() + delay_s
         if self._timer is not None:
-            if self._timer.when() <= due_at and not self._timer.cancelled():
+            # A timer left standing for a deadline that has moved on wakes the daemon for nothing.
+            if abs(self._timer.when() - due_at) < _SAME_S and not self._timer.cancelled():
                 return
             self._timer.cancel()
         self._timer = loop.call_at(due_at, self._run_timers)

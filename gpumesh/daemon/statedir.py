@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh.config.files import read_regular
+
 MAX_BYTES: Final = 4 << 20
+
+_log = logging.getLogger(__name__)
 
 
 class StateDirectory:
@@ -61,13 +66,13 @@ class StateDirectory:
 
     def _read_from(self, path: Path, name: str) -> dict[str, Any] | None:
         try:
-            with path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
+            data, _ = read_regular(path, MAX_BYTES + 1)
             document = json.loads(data) if len(data) <= MAX_BYTES else None
         except FileNotFoundError:
             return None
         except OSError as error:
             self.losses[name] = f"{path}: {error.strerror}: what it held is not known"
+            _log.warning("%s", self.losses[name])
             return None
         except (ValueError, RecursionError):
             document = None
@@ -76,7 +81,8 @@ class StateDirectory:
         aside = path.with_suffix(".damaged")
         with contextlib.suppress(OSError):
             path.replace(aside)
-        self.losses[name] = f"{path}: is not a JSON object; set aside as {aside.name}"
+        self.losses[name] = f"{path}: is damaged: what it held is lost; set aside as {aside.name}"
+        _log.warning("%s", self.losses[name])
         return None
 
 
@@ -84,7 +90,10 @@ def _write_atomically(path: Path, data: bytes) -> None:
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     try:
-        with temporary.open("wb") as file:
+        # Made anew: in what stands there, a link or a pipe, nothing is written.
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        with temporary.open("xb") as file:
             os.fchmod(file.fileno(), 0o640)
             file.write(data)
             file.flush()

@@ -3,7 +3,8 @@
 A TOML file names, for each, the accepted versions. ``accept`` means a branch from a version on: NVIDIA
 ships fixes within a branch, so 535.183.01 meets 535.154.05, while 545.29.06 is another branch and does not.
 ``minimum`` means that version and everything later. A branch newer than all that are listed is not met
-unless ``allow_newer`` says so; in mode ``warn`` that is told and changes nothing.
+unless ``allow_newer`` says so; in mode ``warn`` that is told and changes nothing. ``[host] require`` names
+conditions that are no version (:mod:`gpumesh.health.conditions`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh import versions
 from gpumesh.config import BaselineConfig
+from gpumesh.config.files import read_regular
 from gpumesh.errors import ConfigError
-from gpumesh.health import versions
+from gpumesh.health.conditions import CONDITIONS, Circumstances, judge
 from gpumesh.model import Baseline, BaselineItem
 
 if sys.version_info >= (3, 11):
@@ -26,11 +29,17 @@ else:
     import tomli as tomllib
 
 BUILT_IN: Final = "built-in"
+SHIPPED: Final[Mapping[str, tuple[str, str]]] = {
+    "": (BUILT_IN, "baseline.toml"),
+    "modern": ("modern", "baseline-modern.toml"),
+}
+"""What ``baseline.file`` may say instead of a path → source and file beside this one."""
 MAX_BYTES: Final = 64 * 1024
 MAX_ACCEPTED: Final = 32
 NOT_INSTALLED: Final = "not installed"
 BRANCH_PARTS: Final[Mapping[str, int]] = {"driver": 1, "cuda": 2, "container-toolkit": 1, "kernel": 2}
 """The items in the order in which they are shown → how many leading numbers make a branch."""
+HOST_SECTION: Final = "host"
 _KEYS: Final = ("accept", "minimum", "allow_newer")
 _HOW: Final[Mapping[str, str]] = {
     "driver": "install NVIDIA driver {}",
@@ -81,16 +90,18 @@ class BaselineRules:
     """A whole baseline."""
 
     source: str
-    """The file it was read from, or ``built-in``."""
+    """The file it was read from, or ``built-in`` or ``modern``."""
     items: tuple[ItemRule, ...]
+    conditions: tuple[str, ...] = ()
+    """Names of :data:`gpumesh.health.conditions.CONDITIONS` that must be met where they apply."""
 
-    def hold(self, found: Mapping[str, str | None], mode: str) -> Baseline:
-        """Hold what was found (by item; None: could not be read) to the baseline."""
-        return Baseline(
-            mode=mode,
-            source=self.source,
-            items=tuple(_outcome(rule, found.get(rule.name)) for rule in self.items),
-        )
+    def hold(self, found: Mapping[str, str | None], mode: str, now: Circumstances | None = None) -> Baseline:
+        """Hold what was found (by item; None: could not be read) and the circumstances to the baseline."""
+        items = [_outcome(rule, found.get(rule.name)) for rule in self.items]
+        if now is not None:
+            judged = (judge(name, now) for name in self.conditions)
+            items.extend(item for item in judged if item is not None)
+        return Baseline(mode=mode, source=self.source, items=tuple(items))
 
 
 def load(config: BaselineConfig) -> BaselineRules:
@@ -98,10 +109,10 @@ def load(config: BaselineConfig) -> BaselineRules:
 
     Errors: ConfigError naming the file and the key.
     """
-    if not config.file:
-        return built_in()
+    if config.file in SHIPPED:
+        return shipped(config.file)
     try:
-        data = Path(config.file).read_bytes()[: MAX_BYTES + 1]
+        data, _ = read_regular(Path(config.file), MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ConfigError(f"{config.file}: larger than {MAX_BYTES} bytes; this is not a baseline")
         return parse(data.decode(), config.file)
@@ -115,9 +126,15 @@ def load(config: BaselineConfig) -> BaselineRules:
 
 
 def built_in() -> BaselineRules:
-    """Return the baseline that is shipped (``baseline.toml`` beside this file)."""
-    content = resources.files("gpumesh.health").joinpath("baseline.toml").read_text(encoding="utf-8")
-    return parse(content, BUILT_IN)
+    """Return the baseline that holds where none is named."""
+    return shipped("")
+
+
+def shipped(name: str) -> BaselineRules:
+    """Return one of :data:`SHIPPED`, by what ``baseline.file`` says."""
+    source, file = SHIPPED[name]
+    content = resources.files("gpumesh.health").joinpath(file).read_text(encoding="utf-8")
+    return parse(content, source)
 
 
 def parse(content: str, source: str) -> BaselineRules:
@@ -126,11 +143,23 @@ def parse(content: str, source: str) -> BaselineRules:
         document = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: is not TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: is nested too deeply; this is not a baseline") from error
     for name in document:
-        if name not in BRANCH_PARTS:
-            raise ConfigError(f"{source}: [{name}]: unknown item; known: {', '.join(BRANCH_PARTS)}")
+        if name not in BRANCH_PARTS and name != HOST_SECTION:
+            known = ", ".join((*BRANCH_PARTS, HOST_SECTION))
+            raise ConfigError(f"{source}: [{name}]: unknown item; known: {known}")
     rules = tuple(_item(name, document[name], source) for name in BRANCH_PARTS if name in document)
-    return BaselineRules(source=source, items=rules)
+    return BaselineRules(source, rules, _conditions(document.get(HOST_SECTION, {}), source))
+
+
+def _conditions(table: Any, source: str) -> tuple[str, ...]:
+    if not isinstance(table, dict) or set(table) - {"require"}:
+        raise ConfigError(f"{source}: {HOST_SECTION}: must be a section with the one key require")
+    wanted = table.get("require", [])
+    if not isinstance(wanted, list) or not all(name in CONDITIONS for name in wanted):
+        raise ConfigError(f"{source}: {HOST_SECTION}.require: must be a list of {', '.join(CONDITIONS)}")
+    return tuple(name for name in CONDITIONS if name in wanted)
 
 
 def _item(name: str, table: Any, source: str) -> ItemRule:

@@ -27,6 +27,10 @@ card cannot give is not judged; a card that could not be read keeps its findings
 | warning | `degraded`: takes work only from requests that allow it |
 | info | nothing: it is told |
 
+Thresholds that name a key, such as `health.leak_after`, are the site's to change (docs/gpumesh.toml). An
+operator can silence a check, or one finding of it, for a time: `gpumesh silence pcie/width --for 2h --reason
+...`; it is shown then and does not count.
+
 A finding about a card stands on the card (`gpu/<uuid>`) and leaves the others in service; one about the
 driver or the host stands on `host`.
 """

@@ -37,6 +37,7 @@ class DeviceInfo:
     """CUDA compute capability, ``8.9``."""
     memory_total_bytes: int | None = None
     power_limit_default_w: float | None = None
+    power_limit_min_w: float | None = None
     power_limit_max_w: float | None = None
     temperature_slowdown_c: int | None = None
     temperature_shutdown_c: int | None = None
@@ -46,9 +47,30 @@ class DeviceInfo:
     temperature_slowdown_margin_c: int | None = None
     """The margin (see Reading) from which the card slows down, e.g. -2: newer cards name no degrees."""
     pcie_gen_max: int | None = None
+    """The highest that card and host can agree on."""
+    pcie_gen_card_max: int | None = None
+    """The card's own; where it is above ``pcie_gen_max``, the host is what limits."""
     pcie_width_max: int | None = None
     sm_clock_max_mhz: int | None = None
     memory_clock_max_mhz: int | None = None
+    virtualization: int | None = None
+    """NVML's number: 0 none, 1 passed through to this machine, 2 a vGPU, 3 and 4 a host of vGPUs."""
+    num_nvlinks: int | None = None
+    num_mig_instances_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstance:
+    """One MIG device: a compute instance in a slice of a card."""
+
+    uuid: str
+    gpu_instance: int
+    compute_instance: int
+    profile: str = ""
+    """Its size by name, ``1g.10gb``."""
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    memory_free_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +83,8 @@ class Process:
     memory_bytes: int | None
     """None where the driver cannot say (never 0)."""
     name: str | None = None
+    user: str | None = None
+    """Whose process it is, by name or else by number; None where /proc does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +97,12 @@ class Reading:
     """Degrees left to the highest operating temperature, below 0 beyond it; nvidia-smi's T.Limit."""
     fan_percent: int | None = None
     power_w: float | None = None
+    power_instant_w: float | None = None
+    """At this instant, where ``power_w`` is an average over the last second."""
     power_limit_w: float | None = None
+    """As it was asked for."""
+    power_limit_enforced_w: float | None = None
+    """The lowest of all limits: the asked one, the board's, the chassis'."""
     energy_mj: int | None = None
     utilization_gpu_percent: int | None = None
     utilization_memory_percent: int | None = None
@@ -84,12 +113,40 @@ class Reading:
     memory_reserved_bytes: int | None = None
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
+    graphics_clock_mhz: int | None = None
+    video_clock_mhz: int | None = None
     performance_state: int | None = None
     clocks_event_reasons: int | None = None
     """NVML's bit mask."""
+    power_violation_ns: int | None = None
+    """Time for which clocks were held down since the driver was loaded, by reason: this one and the next."""
+    thermal_violation_ns: int | None = None
+    sync_boost_violation_ns: int | None = None
+    board_limit_violation_ns: int | None = None
+    low_utilization_violation_ns: int | None = None
+    reliability_violation_ns: int | None = None
+    slowdown_software_thermal_ns: int | None = None
+    slowdown_hardware_thermal_ns: int | None = None
+    slowdown_power_brake_ns: int | None = None
     pcie_gen: int | None = None
     pcie_width: int | None = None
     pcie_replays: int | None = None
+    pcie_replay_rollovers: int | None = None
+    pcie_tx_bytes: int | None = None
+    """A counter, which may wrap; the driver's own rate would block for 20 ms a call."""
+    pcie_rx_bytes: int | None = None
+    nvlinks: tuple[bool | None, ...] | None = None
+    """Each link by number: up, down, or None for one that is not there. Read once in a while."""
+    nvlink_tx_kib: int | None = None
+    """Payload over all links, a counter."""
+    nvlink_rx_kib: int | None = None
+    nvlink_crc_flit_errors: int | None = None
+    nvlink_crc_data_errors: int | None = None
+    nvlink_replay_errors: int | None = None
+    nvlink_recovery_errors: int | None = None
+    ecc_enabled: bool | None = None
+    ecc_enabled_pending: bool | None = None
+    """What ECC will be after the next reboot."""
     ecc_sbe_volatile: int | None = None
     ecc_dbe_volatile: int | None = None
     ecc_sbe_aggregate: int | None = None
@@ -101,11 +158,27 @@ class Reading:
     remapped_uncorrectable: int | None = None
     remap_pending: bool | None = None
     remap_failed: bool | None = None
+    remap_banks_max: int | None = None
+    """Memory banks that have all their spare rows; this one and the next four make up the card."""
+    remap_banks_high: int | None = None
+    remap_banks_partial: int | None = None
+    remap_banks_low: int | None = None
+    remap_banks_none: int | None = None
     recovery_action: int | None = None
     """NVML field 230: 0 none, 1 GPU reset, 2 node reboot, 3 drain P2P, 4 drain and reset."""
     persistence: bool | None = None
     compute_mode: int | None = None
+    display_active: bool | None = None
+    addressing_mode: int | None = None
+    """How the card sees the host's memory: 0 none, 1 HMM, 2 ATS."""
+    fabric_state: int | None = None
+    """NVLink switch fabric: 1 not started, 2 in progress, 3 completed."""
+    fabric_status: int | None = None
+    """NVML's return code of a fabric registration that is completed; 0 is success."""
     mig_enabled: bool | None = None
+    mig_enabled_pending: bool | None = None
+    mig_instances: tuple[MigInstance, ...] | None = None
+    """None: MIG is not there or off; empty: on, and nothing was carved out."""
     processes: tuple[Process, ...] | None = None
     """None: the driver cannot list them; empty: nobody is there."""
 
@@ -127,6 +200,34 @@ class DeviceState:
     """The driver said that it cannot reach this card (15, 28, or an unknown error on its handle)."""
     num_dropped: int = 0
     """Absurd values left out of the reading."""
+    xids: tuple[int, ...] = ()
+    """Xids that the driver has told of this card since the last look."""
+    is_resting: bool = False
+    """Asleep, or about to be: the card was not touched, and what is known of it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class XidEvent:
+    """An Xid that the driver told of while it was looked at."""
+
+    pci_bus_id: str
+    xid: int
+
+
+@dataclass(frozen=True, slots=True)
+class XidCount:
+    """One Xid of one card since boot, from all sources; see gpumesh/health/xids.py."""
+
+    uuid: str
+    """Empty for a card that the driver has not named."""
+    pci_bus_id: str
+    """The card's, or its PCI address without the function where the card is not known."""
+    xid: int | None
+    """None: the kernel said without an Xid that the card fell off the bus."""
+    num_seen: int
+    last_unix: float
+    is_settled: bool
+    """The card has recovered since, or the Xid asks for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +248,10 @@ class Probe:
     duration_s: float = 0.0
     pci_addresses: tuple[str, ...] | None = None
     """NVIDIA display controllers on the PCI bus by sysfs, in the driver's form; None: bus unreadable."""
+    xid_events: tuple[XidEvent, ...] = ()
+    """What the driver told since the last look, each exactly once."""
+    xids: tuple[XidCount, ...] = ()
+    """All Xids since boot, joined with the kernel's log; filled in by the daemon."""
 
 
 class Driver(Protocol):

@@ -7,30 +7,40 @@ and nothing in it moves with the noise of a reading: what it holds travels to th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from gpumesh.config import Config
 from gpumesh.health import baseline as baselines
 from gpumesh.health.checks import CHECKS
-from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
+from gpumesh.health.conditions import Circumstances
+from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading, XidCount
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory, KnownCard
 from gpumesh.health.occupancy import FreeMemory, is_busy
 from gpumesh.health.rules import HOST, Card, CardCheck, HostCheck, Look, Scope, subject_of
+from gpumesh.health.silences import Silences
 from gpumesh.health.stock import Stock, take_stock
 from gpumesh.health.verdicts import Standing, verdict_of
-from gpumesh.model import Baseline, Gpu, HealthReport, Verdict
+from gpumesh.health.xid_lines import LineReader
+from gpumesh.health.xid_words import XidNews, counts_of, news_of
+from gpumesh.health.xids import XidLog, sightings_of
+from gpumesh.model import Baseline, Finding, Gpu, HealthReport, Scalar, Severity, Verdict
 
 LEAST_GAP_S: Final = 30.0
 """A shorter pause between looks never breaks a symptom's course."""
 GAP_INTERVALS: Final = 3.0
+_RELEASED: Final[Mapping[str, Scalar]] = MappingProxyType({"code": "released"})
 
 
 class Health:
     """Turns probes into health reports.
 
-    ``inventory`` is what was kept on disk; ``baseline`` what the host is held to (read from
-    ``baseline.file``, or the built-in one, if not given). Errors: ConfigError for a wrong baseline file.
+    ``inventory`` is what was kept on disk, ``settled_xids`` likewise, of this boot; ``baseline`` what the
+    host is held to (read from ``baseline.file``, or the built-in one, if not given); ``silences`` is the
+    operator's word on what is not to count. Errors: ConfigError for a wrong baseline file.
     """
 
     def __init__(
@@ -39,6 +49,8 @@ class Health:
         *,
         inventory: Inventory | None = None,
         baseline: baselines.BaselineRules | None = None,
+        silences: Silences | None = None,
+        settled_xids: Mapping[str, float] | None = None,
     ) -> None:
         self._config = config
         self._inventory = inventory or Inventory()
@@ -46,7 +58,13 @@ class Health:
         self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.gpu.interval_s))
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
+        self._silences = silences or Silences()
+        self._looked_at = 0.0
         self._free: dict[str, FreeMemory] = {}
+        self._lines = LineReader()
+        self._xids = XidLog(settled_xids or {})
+        self._now = self._unix_offset = 0.0
+        self._released_at: float | None = None
         self._driver_version: str | None = None
         self._cuda_version: str | None = None
         self._report = HealthReport(
@@ -64,6 +82,19 @@ class Health:
         """The latest report; before the first probe everything is unknown."""
         return self._report
 
+    @property
+    def settled_xids(self) -> Mapping[str, float]:
+        """What is to be kept on disk for as long as this boot lasts; another object whenever it changed."""
+        return self._xids.settled
+
+    def xids(self) -> tuple[XidCount, ...]:
+        """Return every Xid since boot, by card."""
+        return counts_of(self._xids.records(), self._inventory.cards, self._unix_offset)
+
+    def next_xid_news(self) -> tuple[XidNews, ...]:
+        """Return the Xids that the looks since the last call brought; drains."""
+        return news_of(self._xids.next_news(self._now), self._inventory.cards, self._unix_offset)
+
     def reconfigure(self, config: Config) -> None:
         """Take up changed expectations, sharing and baseline; what stands, stands.
 
@@ -77,16 +108,20 @@ class Health:
 
         ``now`` is seconds on the boot clock, ``unix`` is for ``since`` alone.
         """
+        self._looked_at = now
+        self._released_at = None
         stock = take_stock(self._inventory, probe, expected=self._config.gpu.expected, unix=unix)
         self._inventory = stock.inventory
         self._take_versions(probe)
-        baseline = self._hold_to_baseline(host)
-        look = Look(probe, host, stock, _bus(probe), baseline, self._config, now, unix)
-        # A card that a hung driver did not get to has refused nothing.
+        self._take_xids(probe, host, now, unix)
+        baseline = self._hold_to_baseline(host, stock)
+        xids = self._xids.records()
+        look = Look(probe, host, stock, _bus(probe), baseline, xids, self._config, now, unix)
+        # A card that a hung driver did not get to has refused nothing; nor has one that was let sleep.
         cards = [
             self._card(state, uuid, now)
             for uuid, state in stock.seen.items()
-            if state.reading is not None or not probe.is_hung
+            if not state.is_resting and (state.reading is not None or not probe.is_hung)
         ]
         self._run_host_checks(look)
         self._run_card_checks(cards, now, unix)
@@ -110,6 +145,16 @@ class Health:
             subjects = {card.subject for card in judged}
             self._standing.handle_symptoms(check.name, symptoms, subjects.__contains__, now, unix)
 
+    def _take_xids(self, probe: Probe, host: HostProbe, now: float, unix: float) -> None:
+        self._now, self._unix_offset = now, unix - now
+        for line in host.kernel_lines:
+            sighting = self._lines.handle_line(line)
+            if sighting is not None:
+                self._xids.handle_sighting(sighting)
+        for sighting in sightings_of(probe, now):
+            self._xids.handle_sighting(sighting)
+        self._xids.handle_look(probe, now)
+
     def _take_versions(self, probe: Probe) -> None:
         if probe.driver is not None:
             self._driver_version = probe.driver.driver_version
@@ -118,7 +163,7 @@ class Health:
             # A hung driver is still the same one; one that is gone may come back as another.
             self._driver_version = self._cuda_version = None
 
-    def _hold_to_baseline(self, host: HostProbe) -> Baseline:
+    def _hold_to_baseline(self, host: HostProbe, stock: Stock) -> Baseline:
         toolkit = host.toolkit_version
         found = {
             "driver": self._driver_version,
@@ -126,7 +171,8 @@ class Health:
             "container-toolkit": baselines.NOT_INSTALLED if toolkit == "" else toolkit,
             "kernel": host.kernel,
         }
-        return self._baseline.hold(found, self._config.baseline.mode)
+        now = Circumstances(host, self._inventory.cards, stock.seen)
+        return self._baseline.hold(found, self._config.baseline.mode, now)
 
     def _card(self, state: DeviceState, uuid: str, now: float) -> Card:
         known = self._inventory.find(uuid)
@@ -134,8 +180,8 @@ class Health:
         is_read = state.reading is not None and state.info is not None
         return Card(info, state, state.reading or Reading(), is_read=is_read, now=now)
 
-    def _conclude(self, stock: Stock, baseline: Baseline) -> HealthReport:
-        findings = self._standing.findings(HOST)
+    def _conclude(self, stock: Stock, baseline: Baseline | None) -> HealthReport:
+        findings = self._findings(HOST)
         cards = [self._conclude_card(card, stock) for card in self._inventory.cards]
         kept = {card.uuid for card in self._inventory.cards}
         self._free = {uuid: free for uuid, free in self._free.items() if uuid in kept}
@@ -148,10 +194,42 @@ class Health:
             baseline=baseline,
         )
 
+    def _findings(self, subject: str) -> tuple[Finding, ...]:
+        return self._silences.mark(self._standing.findings(subject), self._looked_at)
+
+    def handle_release(self, reason: str, unix: float) -> HealthReport:
+        """Take it that the driver was let go of: cards are neither known nor lost until the next look.
+
+        ``unix`` is for ``since`` alone.
+        """
+        if self._released_at is None:
+            self._released_at = unix
+        stock = Stock(self._inventory, is_complete=False)
+        report = self._conclude(stock, self._report.baseline)
+        note = Finding("driver", HOST, Severity.INFO, reason, evidence=_RELEASED, since=self._released_at)
+        gpus = tuple(
+            replace(gpu, findings=(*gpu.findings, replace(note, subject=subject_of(gpu.uuid))))
+            for gpu in report.gpus
+        )
+        report = replace(report, findings=(*report.findings, note), gpus=gpus)
+        if report != self._report:
+            self._report = report
+        return self._report
+
+    def _rested(self, known: KnownCard, findings: tuple[Finding, ...]) -> Gpu:
+        """Return what was last concluded of a card that was let sleep since."""
+        before = next((gpu for gpu in self._report.gpus if gpu.uuid == known.uuid), _remembered(known))
+        is_known = before.verdict is not Verdict.UNKNOWN
+        return replace(
+            before, index=known.index, verdict=verdict_of(findings, is_known=is_known), findings=findings
+        )
+
     def _conclude_card(self, known: KnownCard, stock: Stock) -> Gpu:
         state = stock.seen.get(known.uuid)
         reading = state.reading if state else None
-        findings = self._standing.findings(subject_of(known.uuid))
+        findings = self._findings(subject_of(known.uuid))
+        if state is not None and state.is_resting:
+            return self._rested(known, findings)
         free = self._free.setdefault(known.uuid, FreeMemory())
         return Gpu(
             uuid=known.uuid,

@@ -9,6 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from gpumesh.health.containers import Containers
+from gpumesh.health.xid_lines import KernelLine
+
 _TOOLKIT: Final = re.compile(r"\bversion:?\s+v?(\d[\w.+~-]*)")
 _OS_NAME: Final = re.compile(r"""^PRETTY_NAME=(["']?)(?P<name>.*?)\1\s*$""", re.MULTILINE)
 _MAX_NAME: Final = 120
@@ -25,6 +28,18 @@ class HostProbe:
     toolkit_version: str | None = None
     """Of the NVIDIA Container Toolkit; empty when it is not installed."""
     is_nouveau_loaded: bool | None = None
+    module_version: str | None = None
+    """Of the NVIDIA kernel module that is loaded."""
+    library_versions: tuple[str, ...] = ()
+    """Of the NVML libraries on disk, which the next program will load."""
+    is_clock_synchronised: bool | None = None
+    """By a time service, as the kernel knows it."""
+    containers: Containers | None = None
+    """The container runtimes and what they know of the cards."""
+    kernel_lines: tuple[KernelLine, ...] = ()
+    """The driver's lines in the kernel's log that are new since the last look, oldest first."""
+    kernel_log_error: str = ""
+    """Why the kernel's log cannot be read; empty if it can."""
 
 
 def parse_os_release(content: str) -> str | None:

@@ -12,8 +12,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 _GPU_SENSOR: Final = 0
+_CLOCK_GRAPHICS: Final = 0
 _CLOCK_SM: Final = 1
 _CLOCK_MEMORY: Final = 2
+_CLOCK_VIDEO: Final = 3
 _LIMIT_SHUTDOWN: Final = 0
 _LIMIT_SLOWDOWN: Final = 1
 _LIMIT_MEMORY_MAX: Final = 2
@@ -65,27 +67,38 @@ IDENTITY: Final = (
         ("nvmlDeviceGetPowerManagementLimitConstraints",),
         convert=lambda answer: from_milli(answer[1]),
     ),
+    Call(
+        "power_limit_min_w",
+        ("nvmlDeviceGetPowerManagementLimitConstraints",),
+        convert=lambda answer: from_milli(answer[0]),
+    ),
     Call("temperature_slowdown_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_SLOWDOWN,)),
     Call("temperature_shutdown_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_SHUTDOWN,)),
     Call("temperature_max_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_GPU_MAX,)),
     Call("temperature_memory_max_c", ("nvmlDeviceGetTemperatureThreshold",), (_LIMIT_MEMORY_MAX,)),
     Call("pcie_gen_max", ("nvmlDeviceGetMaxPcieLinkGeneration",)),
+    Call("pcie_gen_card_max", ("nvmlDeviceGetGpuMaxPcieLinkGeneration",)),
     Call("pcie_width_max", ("nvmlDeviceGetMaxPcieLinkWidth",)),
     Call("sm_clock_max_mhz", ("nvmlDeviceGetMaxClockInfo",), (_CLOCK_SM,)),
     Call("memory_clock_max_mhz", ("nvmlDeviceGetMaxClockInfo",), (_CLOCK_MEMORY,)),
+    Call("virtualization", ("nvmlDeviceGetVirtualizationMode",)),
+    Call("num_mig_instances_max", ("nvmlDeviceGetMaxMigDeviceCount",)),
 )
 """Read once a card and session."""
 
 READING: Final = (
-    Call("mig_enabled", ("nvmlDeviceGetMigMode",), convert=lambda answer: bool(answer[0])),
     Call("temperature_c", ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"), (_GPU_SENSOR,)),
+    Call("temperature_margin_c", ("nvmlDeviceGetMarginTemperature",)),
     Call("fan_percent", ("nvmlDeviceGetFanSpeed",)),
     Call("power_w", ("nvmlDeviceGetPowerUsage",), convert=from_milli),
     Call("power_limit_w", ("nvmlDeviceGetPowerManagementLimit",), convert=from_milli),
+    Call("power_limit_enforced_w", ("nvmlDeviceGetEnforcedPowerLimit",), convert=from_milli),
     Call("utilization_encoder_percent", ("nvmlDeviceGetEncoderUtilization",), convert=first),
     Call("utilization_decoder_percent", ("nvmlDeviceGetDecoderUtilization",), convert=first),
     Call("sm_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_SM,)),
     Call("memory_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_MEMORY,)),
+    Call("graphics_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_GRAPHICS,)),
+    Call("video_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_VIDEO,)),
     Call("performance_state", ("nvmlDeviceGetPerformanceState", "nvmlDeviceGetPowerState")),
     Call(
         "clocks_event_reasons",
@@ -99,7 +112,18 @@ READING: Final = (
 )
 """Read at each look, one value a call."""
 
-FIELDS: Final[Mapping[int, tuple[str, Callable[[int], Any]]]] = MappingProxyType(
+FieldKey = int | tuple[int, int]
+"""NVML's number of a field; with a scope where it would otherwise be about the first NVLink alone."""
+Fields = Mapping[FieldKey, tuple[str, Callable[[int], Any]]]
+"""Field values asked in one batch: which one → what it is called here, and what is made of it."""
+_ALL_LINKS: Final = 0xFFFFFFFF
+
+IDENTITY_FIELDS: Final[Fields] = MappingProxyType(
+    {91: ("num_nvlinks", int), 194: ("temperature_slowdown_margin_c", int)}
+)
+"""Read once a card and session."""
+
+FIELDS: Final[Fields] = MappingProxyType(
     {
         3: ("ecc_sbe_volatile", int),
         4: ("ecc_dbe_volatile", int),
@@ -108,12 +132,37 @@ FIELDS: Final[Mapping[int, tuple[str, Callable[[int], Any]]]] = MappingProxyType
         29: ("retired_sbe", int),
         30: ("retired_dbe", int),
         31: ("retired_pending", bool),
+        38: ("nvlink_crc_flit_errors", int),
+        45: ("nvlink_crc_data_errors", int),
+        52: ("nvlink_replay_errors", int),
+        59: ("nvlink_recovery_errors", int),
+        74: ("power_violation_ns", int),
+        75: ("thermal_violation_ns", int),
+        76: ("sync_boost_violation_ns", int),
+        77: ("board_limit_violation_ns", int),
+        78: ("low_utilization_violation_ns", int),
+        79: ("reliability_violation_ns", int),
         82: ("temperature_memory_c", int),
         83: ("energy_mj", int),
+        95: ("pcie_replay_rollovers", int),
+        (138, _ALL_LINKS): ("nvlink_tx_kib", int),
+        (139, _ALL_LINKS): ("nvlink_rx_kib", int),
+        186: ("power_instant_w", from_milli),
+        197: ("pcie_tx_bytes", int),
+        198: ("pcie_rx_bytes", int),
         230: ("recovery_action", int),
+        269: ("slowdown_software_thermal_ns", int),
+        270: ("slowdown_hardware_thermal_ns", int),
+        271: ("slowdown_power_brake_ns", int),
     }
 )
-"""Read at each look in one batch: NVML field → the reading's field."""
+"""Read at each look."""
+
+SELDOM: Final = (
+    Call("display_active", ("nvmlDeviceGetDisplayActive",), convert=bool),
+    Call("addressing_mode", ("nvmlDeviceGetAddressingMode",)),
+)
+"""Read once in a while, one value a call."""
 
 FIELD_MEMBERS: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Member of a field's value, by NVML's value type."""
@@ -129,6 +178,7 @@ REQUIRED: Final = (
     "nvmlDeviceGetFieldValues",
     "nvmlMemory_v2",
     "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlEventSetWait_v2",
 )
 """What every nvidia-ml-py since 12.535 has; the PyPI package ``pynvml`` of old lacks some (vllm#7649)."""
 

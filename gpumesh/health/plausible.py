@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, Final, TypeVar
 
-from gpumesh.health.devices import DeviceInfo, Reading
+from gpumesh.health.devices import DeviceInfo, MigInstance, Reading
 
-_Value = TypeVar("_Value", DeviceInfo, Reading)
+_Value = TypeVar("_Value", DeviceInfo, Reading, MigInstance)
 
 _TEMPERATURE_C: Final = (-50, 200)
 """dcgm-exporter drops above 200; below -50 no silicon is specified to run."""
@@ -22,6 +22,7 @@ _FAN_PERCENT: Final = (0, 200)
 _POWER_W: Final = (0, 5_000)
 _CLOCK_MHZ: Final = (0, 50_000)
 _COUNT: Final = (0, (1 << 63) - 1)
+_BANKS: Final = (0, 1 << 20)
 _BYTES: Final = (0, 1 << 46)
 _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "temperature_c": _TEMPERATURE_C,
@@ -36,6 +37,9 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "power_w": _POWER_W,
     "power_limit_w": _POWER_W,
     "power_limit_default_w": _POWER_W,
+    "power_limit_min_w": _POWER_W,
+    "power_limit_enforced_w": _POWER_W,
+    "power_instant_w": _POWER_W,
     "power_limit_max_w": _POWER_W,
     "energy_mj": _COUNT,
     "utilization_gpu_percent": _PERCENT,
@@ -48,20 +52,48 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "memory_reserved_bytes": _BYTES,
     "sm_clock_mhz": _CLOCK_MHZ,
     "memory_clock_mhz": _CLOCK_MHZ,
+    "graphics_clock_mhz": _CLOCK_MHZ,
+    "video_clock_mhz": _CLOCK_MHZ,
     "sm_clock_max_mhz": _CLOCK_MHZ,
     "memory_clock_max_mhz": _CLOCK_MHZ,
     "performance_state": (0, 15),
     "clocks_event_reasons": (0, (1 << 64) - 1),
     "pcie_gen": (1, 8),
     "pcie_gen_max": (1, 8),
+    "pcie_gen_card_max": (1, 8),
     "pcie_width": (1, 32),
     "pcie_width_max": (1, 32),
     "minor": (0, 1 << 20),
     "recovery_action": (0, 63),
     "compute_mode": (0, 15),
+    "virtualization": (0, 15),
+    "addressing_mode": (0, 15),
+    "fabric_state": (0, 15),
+    "fabric_status": (0, 999),
+    "num_nvlinks": (0, 64),
+    "num_mig_instances_max": (0, 64),
+    **dict.fromkeys((f"remap_banks_{name}" for name in ("max", "high", "partial", "low", "none")), _BANKS),
     **dict.fromkeys(
         (
             "pcie_replays",
+            "pcie_replay_rollovers",
+            "pcie_tx_bytes",
+            "pcie_rx_bytes",
+            "nvlink_tx_kib",
+            "nvlink_rx_kib",
+            "nvlink_crc_flit_errors",
+            "nvlink_crc_data_errors",
+            "nvlink_replay_errors",
+            "nvlink_recovery_errors",
+            "power_violation_ns",
+            "thermal_violation_ns",
+            "sync_boost_violation_ns",
+            "board_limit_violation_ns",
+            "low_utilization_violation_ns",
+            "reliability_violation_ns",
+            "slowdown_software_thermal_ns",
+            "slowdown_hardware_thermal_ns",
+            "slowdown_power_brake_ns",
             "ecc_sbe_volatile",
             "ecc_dbe_volatile",
             "ecc_sbe_aggregate",

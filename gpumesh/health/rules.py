@@ -15,6 +15,7 @@ from gpumesh.config import Config
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.stock import Stock
+from gpumesh.health.xids import XidRecord
 from gpumesh.model import Action, Baseline, Scalar, Severity
 
 HOST: Final = "host"
@@ -88,6 +89,8 @@ class Look:
     pci_addresses: frozenset[str] | None
     """NVIDIA display controllers on the PCI bus; None: the bus could not be read."""
     baseline: Baseline
+    xids: tuple[XidRecord, ...]
+    """Every Xid since boot."""
     config: Config
     now: float
     unix: float

@@ -16,8 +16,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh.config.files import read_regular
 from gpumesh.errors import ConfigError, DriverAbsentError, DriverError
-from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Process, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, MigInstance, Process, Reading
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,8 +32,12 @@ _POLL_S: Final = 0.05
 _LOST: Final = 15
 _DRIVER_NOT_LOADED: Final = 9
 _FIRST_PID: Final = 4000
-_READING_FIELDS: Final = frozenset(item.name for item in fields(Reading)) - {"processes"}
-_CARD_FAULTS: Final = _READING_FIELDS | {"lost", "missing", "hang", "busy"}
+_READING_FIELDS: Final = frozenset(item.name for item in fields(Reading)) - {
+    "processes",
+    "nvlinks",
+    "mig_instances",
+}
+_CARD_FAULTS: Final = _READING_FIELDS | {"lost", "missing", "hang", "busy", "xid"}
 _DRIVER_FAULTS: Final = frozenset({"driver_absent", "driver_hang", "gpu"})
 
 
@@ -81,6 +86,7 @@ class SimulatedDriver:
         [gpu.1]
         lost = true                 # or hang, missing (the count drops), busy (loaded)
         temperature_c = 97          # any value of a reading
+        xid = 79                    # told once each time the file changes
     """
 
     def __init__(
@@ -100,6 +106,7 @@ class SimulatedDriver:
         self._clock = clock
         self._sleep = sleep
         self._opened_at = clock()
+        self._told_xids: dict[int, tuple[object, int]] = {}
 
     def open(self) -> DriverInfo:
         """Attach; as absent or hung as the faults say."""
@@ -139,12 +146,19 @@ class SimulatedDriver:
         self._block_while(lambda faults: bool(_of_card(faults, place).get("hang")))
         fault = _of_card(self._faults.read(), place)
         info = replace(self._cards[place], index=index)
+        xids = self._new_xids(place, fault.get("xid"))
         if fault.get("lost"):
-            return DeviceState(index, info, None, "GPU is lost (NVML 15)", _LOST, is_lost=True)
+            return DeviceState(index, info, None, "GPU is lost (NVML 15)", _LOST, is_lost=True, xids=xids)
         profile = self._profiles[place]
         reading = self._wobble(profile.loaded if fault.get("busy") else profile.idle, place)
         changed = {key: value for key, value in fault.items() if key in _READING_FIELDS}
-        return DeviceState(index, info, replace(reading, **changed))
+        return DeviceState(index, info, replace(reading, **changed), xids=xids)
+
+    def _new_xids(self, place: int, xid: int | None) -> tuple[int, ...]:
+        if xid is None or self._told_xids.get(place) == (self._faults.stamp, xid):
+            return ()
+        self._told_xids[place] = (self._faults.stamp, xid)
+        return (int(xid),)
 
     def _present(self) -> list[int]:
         faults = self._faults.read()
@@ -167,7 +181,8 @@ class SimulatedDriver:
         power_w = (
             None if reading.power_w is None else round(reading.power_w * self._random.uniform(0.98, 1.02), 2)
         )
-        spent_mj = int((power_w or 0.0) * elapsed_s * 1000)
+        # A counter: it never falls, so it takes no part in the wobble.
+        spent_mj = int((reading.power_w or 0.0) * elapsed_s * 1000)
         return replace(
             reading,
             temperature_c=_shifted(reading.temperature_c, self._random.choice((-1, 0, 0, 1))),
@@ -184,7 +199,8 @@ class _FaultsFile:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._stamp: tuple[int, int, int] | None = None
+        self.stamp: tuple[int, int, int] | None = None
+        """Of the file as it was read last; None: there is none."""
         self._faults: Mapping[str, Any] = {}
 
     def read(self) -> Mapping[str, Any]:
@@ -194,12 +210,12 @@ class _FaultsFile:
         try:
             status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if stamp != self._stamp:
-                with self._path.open("rb") as file:
-                    self._faults = _parse_faults(file.read(MAX_FAULTS_BYTES), self._path)
-                self._stamp = stamp
+            if stamp != self.stamp:
+                data, _ = read_regular(self._path, MAX_FAULTS_BYTES)
+                self._faults = _parse_faults(data, self._path)
+                self.stamp = stamp
         except FileNotFoundError:
-            self._stamp, self._faults = None, {}
+            self.stamp, self._faults = None, {}
         except OSError as error:
             raise DriverError(f"{self._path}: cannot be read: {error.strerror}") from error
         return self._faults
@@ -223,7 +239,7 @@ def _parse_faults(data: bytes, path: Path) -> Mapping[str, Any]:
             if key not in _CARD_FAULTS or not isinstance(value, bool | int | float):
                 raise DriverError(
                     f"{path}: gpu.{index}.{key} = {value!r}: unknown fault or not a number or true/false; "
-                    f"known: busy, hang, lost, missing, or a value of a reading such as temperature_c"
+                    f"known: busy, hang, lost, missing, xid, or a value of a reading such as temperature_c"
                 )
     return document
 
@@ -251,6 +267,12 @@ def _reading(table: Mapping[str, Any]) -> Reading:
         Process(pid=_FIRST_PID + place, kind=kind, memory_bytes=memory_mib * _MIB, name=name)
         for place, (name, kind, memory_mib) in enumerate(table["processes"])
     )
+    if "nvlinks" in values:
+        values["nvlinks"] = tuple(values["nvlinks"])
+    if "mig_instances" in values:
+        values["mig_instances"] = tuple(
+            MigInstance(**_bytes_from_mib(item)) for item in values["mig_instances"]
+        )
     return Reading(**values)
 
 

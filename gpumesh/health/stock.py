@@ -46,8 +46,12 @@ def take_stock(inventory: Inventory, probe: Probe, *, expected: int, unix: float
     """
     named, duplicated = _by_uuid(probe.devices[:MAX_CARDS])
     nameless = [state for state in probe.devices[:MAX_CARDS] if not _has_name(state)]
+    # A card that sleeps since before the start has no name yet; which one it is shows once it wakes.
+    resting = [state for state in nameless if state.is_resting]
+    nameless = [state for state in nameless if not state.is_resting]
     absent = {card.uuid: card for card in inventory.cards if card.uuid not in named}
-    is_complete = probe.driver is not None and not probe.is_hung and probe.num_devices is not None
+    is_answered = probe.driver is not None and not probe.is_hung and probe.num_devices is not None
+    is_complete = is_answered and not resting
     attributed, unidentified = _attribute(nameless, absent)
     reached = {uuid: state for uuid, state in (named | attributed).items() if not state.is_lost}
     lost = {uuid: state.error for uuid, state in (named | attributed).items() if state.is_lost}

@@ -112,9 +112,9 @@ class Standing:
 def verdict_of(findings: Iterable[Finding], *, is_known: bool) -> Verdict:
     """Return the verdict on a subject; ``is_known`` says whether this look could judge it at all.
 
-    A standing critical finding outweighs not knowing; nothing else does.
+    A standing critical finding outweighs not knowing; nothing else does. What is silenced does not count.
     """
-    severities = {finding.severity for finding in findings}
+    severities = {finding.severity for finding in findings if finding.silenced_until is None}
     if Severity.CRITICAL in severities:
         return Verdict.UNHEALTHY
     if not is_known:

@@ -36,7 +36,7 @@ def _why_unhealthy(health: HealthReport) -> str:
         return _worst(health.findings) or "it has no GPU"
     if all(gpu.verdict in _BAD for gpu in health.gpus):
         return f"none of its {_gpus(len(health.gpus))} is fit: {_first_bad(health.gpus)}"
-    return _off_baseline(health.baseline)
+    return "" if _is_baseline_silenced(health.findings) else _off_baseline(health.baseline)
 
 
 def _why_degraded(health: HealthReport) -> str:
@@ -46,6 +46,11 @@ def _why_degraded(health: HealthReport) -> str:
     if health.verdict is Verdict.DEGRADED:
         return _worst(health.findings) or "its own checks call it degraded"
     return ""
+
+
+def _is_baseline_silenced(findings: Iterable[Finding]) -> bool:
+    told = [finding for finding in findings if finding.check == "baseline"]
+    return bool(told) and all(finding.silenced_until is not None for finding in told)
 
 
 def _off_baseline(baseline: Baseline | None) -> str:
@@ -67,7 +72,7 @@ def _first_bad(gpus: Iterable[Gpu]) -> str:
 
 
 def _worst(findings: Iterable[Finding]) -> str:
-    known = list(findings)
+    known = [finding for finding in findings if finding.silenced_until is None]
     for severity in _WORST_FIRST:
         for finding in known:
             if finding.severity is severity:

@@ -12,9 +12,9 @@ from random import Random
 from typing import Final
 
 from gpumesh.config import Config
-from gpumesh.mesh.arrivals import Arrivals
-from gpumesh.mesh.events import EventQueue, Reporter, member_kind
+from gpumesh.mesh.events import EventQueue
 from gpumesh.mesh.metrics import as_gauges, named
+from gpumesh.mesh.news import MemberNews
 from gpumesh.mesh.owner import Owner
 from gpumesh.mesh.roster import Roster
 from gpumesh.mesh.strangers import Strangers
@@ -26,13 +26,13 @@ from gpumesh.model import (
     HostFacts,
     Identity,
     Reachability,
-    Scalar,
     View,
 )
 from gpumesh.records.engine import Records
 from gpumesh.swim.engine import Swim
 from gpumesh.swim.parameters import Parameters
 from gpumesh.swim.ports import (
+    EpochOvertaken,
     IdentityConflict,
     MemberChanged,
     MemberForgotten,
@@ -73,6 +73,7 @@ class Mesh:
     ) -> None:
         self.unix_offset = unix_offset
         self._host_id = identity.host_id
+        self._epoch = identity.epoch
         self._address = address
         self._fleet = config.gossip.fleet
         self._lease = config.lease
@@ -100,7 +101,7 @@ class Mesh:
             now=now,
         )
         self._strangers = Strangers()
-        self._arrivals = Arrivals()
+        self._news = MemberNews(identity.host_id, self._roster, self._events)
         self._counters: Counter[str] = Counter()
         self._has_left = False
         self._beat_at = now
@@ -170,6 +171,14 @@ class Mesh:
             self._beat(now)
         self._settle(now)
 
+    def set_address(self, address: Address, now: float) -> None:
+        """Take another address at which peers reach this host: its network came up later, or changed."""
+        self._wake(now)
+        self._address = address
+        self._swim.set_address(address, now)
+        self._dirty.add(self._host_id)
+        self._settle(now)
+
     def set_health(self, report: HealthReport, now: float) -> None:
         """Take the health layer's conclusion about this host and publish what changed."""
         self._wake(now)
@@ -219,7 +228,7 @@ class Mesh:
             self._beat_at,
             self._sweep_at,
             self._owner.next_deadline(self._swim.last_heard_at),
-            self._arrivals.next_deadline(),
+            self._news.next_deadline(),
             self._rejudge_at if self._dirty else None,
         ]
         return min((at for at in times if at is not None), default=None)
@@ -246,6 +255,11 @@ class Mesh:
         return self._rows()
 
     @property
+    def epoch(self) -> int:
+        """Which run of this host this is: the one it began with, or above what the fleet remembered."""
+        return self._epoch
+
+    @property
     def counters(self) -> Mapping[str, int]:
         """What is counted and measured within, named as the status layer's source asks for.
 
@@ -270,7 +284,7 @@ class Mesh:
         sizes["events"] = len(self._events)
         sizes["leases"] = len(self._roster.leases)
         sizes["strangers"] = len(self._strangers)
-        sizes["arrivals"] = len(self._arrivals)
+        sizes["arrivals"] = len(self._news)
         return sizes
 
     # What happens within.
@@ -315,10 +329,7 @@ class Mesh:
             has_news = True
         if has_news and not self._has_left:
             self._swim.gossip_soon(now)
-        waits_until = self._arrivals.next_deadline()
-        if waits_until is not None and (has_news or now >= waits_until):
-            for arrival in self._arrivals.due(self._roster.is_named, now):
-                self._tell_member(arrival.change, arrival.at)
+        self._news.handle_time(now, self.unix_offset, has_news=has_news)
         is_due = bool(self._dirty) and now >= self._rejudge_at
         if is_due or (self._sweep_at is not None and now >= self._sweep_at):
             self._judge(now)
@@ -326,40 +337,28 @@ class Mesh:
     def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
         if isinstance(event, MemberForgotten):
             self._roster.forget(event.host_id)
-            self._arrivals.take(event.host_id)
+            self._news.handle_forgotten(event.host_id)
             self._view = None
         elif isinstance(event, MemberChanged):
             self._handle_member(event, now)
         elif isinstance(event, SelfAccused):
             self._owner.handle_accused(event.held, now)
-            reason = f"this host was held {event.held} and answered that it lives"
-            fields: dict[str, Scalar] = {"accuser": event.accuser, "incarnation": event.incarnation}
-            self._reporter(self._host_id, now).tell("host.refuted", reason, fields=fields)
+            self._news.tell_accused(event, now + self.unix_offset)
+        elif isinstance(event, EpochOvertaken):
+            self._epoch = event.epoch
+            self._records.begin_epoch(event.epoch)
+            self._owner.handle_remembered(now)
+            self._dirty.add(self._host_id)
         elif isinstance(event, IdentityConflict):
-            fields = {"address": str(event.address)}
-            self._reporter(event.host_id, now).tell("host.conflict", event.reason, fields=fields)
+            self._news.tell_conflict(event, now + self.unix_offset)
 
     def _handle_member(self, change: MemberChanged, now: float) -> None:
         if change.before is None or change.is_new_epoch:
             self._records.welcome(change.host_id)
-        self._roster.set_reason(change.host_id, change.reason)
+        self._roster.set_reason(change.host_id, self._news.in_words(change.reason))
         self._dirty.add(change.host_id)
-        if change.host_id == self._host_id:
-            return
-        earlier = self._arrivals.take(change.host_id)
-        if earlier is not None:
-            self._tell_member(earlier.change, earlier.at)
-        if member_kind(change) == "host.joined" and not self._roster.is_named(change.host_id):
-            crowded = self._arrivals.hold(change, now)
-            if crowded is None:
-                return
-        self._tell_member(change, now)
-
-    def _tell_member(self, change: MemberChanged, at: float) -> None:
-        self._reporter(change.host_id, at).tell_member(change)
-
-    def _reporter(self, host_id: str, at: float) -> Reporter:
-        return Reporter(self._events, host_id, self._roster.name(host_id), at + self.unix_offset)
+        if change.host_id != self._host_id:
+            self._news.handle_member(change, now, self.unix_offset)
 
     def _judge(self, now: float) -> None:
         """Judge the hosts of which there is news; all of them when a sweep is due."""

@@ -52,8 +52,8 @@ class Reporter:
         event = Event(kind, self._time, self._host_id, self._name, subject, reason, dict(fields or {}))
         self._queue.put(event)
 
-    def tell_member(self, change: MemberChanged) -> None:
-        """Tell what membership now believes, if it is news to people."""
+    def tell_member(self, change: MemberChanged, reason: str) -> None:
+        """Tell what membership now believes, if it is news to people; ``reason`` has hosts by name."""
         kind = member_kind(change)
         if kind:
             fields: dict[str, Scalar] = {
@@ -61,12 +61,14 @@ class Reporter:
                 "epoch": change.epoch,
                 "incarnation": change.incarnation,
             }
-            self.tell(kind, change.reason, fields=fields)
+            if change.accusers:
+                fields["accusers"] = ",".join(change.accusers)
+            self.tell(kind, reason, fields=fields)
 
     def tell_state(self, before: HostState, after: HostState, reason: str) -> None:
         """Tell a change of the headline state."""
         fields: dict[str, Scalar] = {"from": before.value, "to": after.value}
-        self.tell("host.state", reason or f"is {after} now", fields=fields)
+        self.tell("host.state", reason or "takes new work", fields=fields)
 
     def tell_gpus(self, before: Mapping[str, Gpu], after: Mapping[str, Gpu]) -> None:
         """Tell which cards were lost and whose verdict changed; a card met for the first time is no news."""
@@ -118,7 +120,8 @@ def is_lost(gpu: Gpu) -> bool:
 
 
 def _worst_reason(findings: tuple[Finding, ...]) -> str:
-    worst = min(findings, key=lambda item: _WORST_FIRST.index(item.severity), default=None)
+    counting = [item for item in findings if item.silenced_until is None]
+    worst = min(counting, key=lambda item: _WORST_FIRST.index(item.severity), default=None)
     return worst.reason if worst else ""
 
 

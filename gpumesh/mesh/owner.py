@@ -87,6 +87,11 @@ class Owner:
             self._phase.handle(Trigger.ACCUSED, now)
             self._publish_lease()
 
+    def handle_remembered(self, now: float) -> None:
+        """Note that the fleet knew an earlier run of this host, which its own state did not."""
+        self._phase.handle(Trigger.RESTARTED, now)
+        self._publish_lease()
+
     def handle_awake(self, now: float) -> None:
         """Note that this host itself had stopped: silence is counted from now."""
         self._listening_at = now
@@ -153,7 +158,7 @@ class Owner:
             free = (gpu.memory_bytes, gpu.memory_free_bytes, gpu.is_busy)
             known = (gpu.index, gpu.model, gpu.capability, gpu.pci_bus_id, gpu.verdict)
             self._restate(name, entries.encode_gpu(gpu), (free, known, _substance(gpu.findings)), now)
-        for name in self._gpu_names - names:
+        for name in sorted(self._gpu_names - names):
             self._records.withdraw(name)
             self._said.pop(name, None)
         self._gpu_names = names
@@ -186,4 +191,6 @@ class Owner:
 
 
 def _substance(findings: tuple[Finding, ...]) -> object:
-    return tuple((item.check, item.severity, item.action, item.since) for item in findings)
+    return tuple(
+        (item.check, item.severity, item.action, item.since, item.silenced_until) for item in findings
+    )

@@ -130,7 +130,8 @@ class Roster:
 
     def _judge_lease(self, row: MemberView, now: float) -> Judgement:
         if row.host_id == self._self_id:
-            return Judgement(row.reachability, "")
+            leaving = "this host says goodbye" if row.reachability is Reachability.LEFT else ""
+            return Judgement(row.reachability, leaving)
         parts = self._parts.get(row.host_id)
         reason = "" if row.reachability is Reachability.ALIVE else self._reasons.get(row.host_id, "")
         sighting = Sighting(row.host_id, row.epoch, row.reachability, row.evidence_at, row.beat, reason)

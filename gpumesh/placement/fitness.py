@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpumesh.model import Admission, Gpu, HostState, HostView, Phase, Rejection, Request, Verdict
-from gpumesh.placement.versions import is_at_least
+from gpumesh.versions import is_at_least
 
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30

@@ -80,6 +80,15 @@ class Records:
         held = self._own_entry(name)
         return held is not None and held.encoded is not None
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Say everything again as the run ``epoch``, which must be later than the present one."""
+        record = self._store.record(self._host_id)
+        held = list(record.entries.values()) if record else []
+        self._epoch = epoch
+        for entry in held:
+            if entry.encoded is not None:
+                self._write(entry.name, entry.encoded, entry.value)
+
     def _own_entry(self, name: str) -> Entry | None:
         record = self._store.record(self._host_id)
         return record.entries.get(name) if record else None

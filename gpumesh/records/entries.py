@@ -265,7 +265,7 @@ def _total(read: Callable[[Fields], ValueT], value: Plain) -> ValueT | None:
 
 
 def _fitted(head: dict[str, Any], findings: tuple[Finding, ...]) -> Plain:
-    ordered = sorted(findings, key=lambda item: (_WORST_FIRST[item.severity], item.since, item.check))
+    ordered = sorted(findings, key=_importance)
     value = head
     for num_findings, num_characters, num_evidence in _MEASURES:
         told = [_encode_finding(item, num_characters, num_evidence) for item in ordered[:num_findings]]
@@ -275,13 +275,19 @@ def _fitted(head: dict[str, Any], findings: tuple[Finding, ...]) -> Plain:
     return value
 
 
+def _importance(finding: Finding) -> tuple[bool, int, float, str]:
+    """Return a sort key: those that count first, worst first."""
+    is_silenced = finding.silenced_until is not None
+    return is_silenced, _WORST_FIRST[finding.severity], finding.since, finding.check
+
+
 def _encode_finding(finding: Finding, num_characters: int, num_evidence: int) -> dict[str, Any]:
     evidence = {
         clean_text(key, 32): clean_text(item, num_characters) if isinstance(item, str) else item
         for key, item in list(finding.evidence.items())[:num_evidence]
         if not isinstance(item, int | float) or abs(item) <= MAX_NUMBER
     }
-    return {
+    value: dict[str, Any] = {
         "check": clean_text(finding.check, 32),
         "severity": finding.severity.value,
         "reason": clean_text(finding.reason, num_characters),
@@ -290,6 +296,9 @@ def _encode_finding(finding: Finding, num_characters: int, num_evidence: int) ->
         "evidence": evidence,
         "since": finding.since if 0 <= finding.since <= _MAX_UNIX else 0,
     }
+    if finding.silenced_until is not None:
+        value["silenced"] = min(max(0.0, finding.silenced_until), _MAX_UNIX)
+    return value
 
 
 def _within(number: int | None, high: int) -> int | None:
@@ -316,4 +325,5 @@ def _finding(item: Any) -> Finding:
         advice=fields.text("advice", _MAX_REASON),
         evidence=fields.scalars("evidence", 16),
         since=fields.number("since", high=_MAX_UNIX),
+        silenced_until=fields.number("silenced", high=_MAX_UNIX) or None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -118,12 +119,22 @@ class NoFalseFailure(Watch):
 class StatesAreTrue(Watch):
     """What people are shown follows the truth, too: no lease or verdict makes a healthy host ``failed``."""
 
+    TOLD_WITHIN_S = 1.0
+
     def __init__(self) -> None:
         self._left: set[tuple[int, int, str, int]] = set()
+        self._renewed_at: dict[tuple[int, str], float] = {}
+
+    def handle_change(self, world: World, host: SimHost, change: SwimEvent) -> None:
+        """Note when this observer learnt of a new run."""
+        if isinstance(change, MemberChanged) and change.is_new_epoch:
+            self._renewed_at[(host.number, change.host_id)] = world.now
 
     def handle_event(self, world: World, host: SimHost, event: Event) -> None:
         """Look whether a healthy host is shown failed, or one that was shown to have left."""
-        if event.kind != "host.state":
+        renewed_at = self._renewed_at.get((host.number, event.host_id), -math.inf)
+        # Judged and told a moment later, a state may still be that of the run before.
+        if event.kind != "host.state" or world.now - renewed_at < self.TOLD_WITHIN_S:
             return
         assert host.node is not None
         # The run that this observer knows: of a newer one it may not have heard yet.

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from typing import Final
 
 from gpumesh.sim.engines import builder_for
 from gpumesh.sim.invariants import all_invariants
@@ -13,6 +14,9 @@ from gpumesh.sim.measures import Measures, MeasureTaker
 from gpumesh.sim.scenarios import SCENARIOS
 from gpumesh.sim.watch import Violation
 from gpumesh.sim.world import World
+
+PATIENCE: Final = {"wan": 3.0}
+"""Suspicion alone takes 30 s and more there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ def run_plan(plan: Plan, narrate: Callable[[str], None] | None = None) -> Result
         build=builder_for(plan.engine, plan.profile, plan.parameters),
         link=scenario.link,
         watches=(*all_invariants(), taker),
+        patience=PATIENCE.get(plan.profile, 1.0),
         narrate=narrate,
     )
     try:

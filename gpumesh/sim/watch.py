@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpumesh.model import Event
-from gpumesh.swim.ports import IdentityConflict, MemberChanged, MemberForgotten, MemberView, SwimEvent
+from gpumesh.swim.ports import (
+    EpochOvertaken,
+    IdentityConflict,
+    MemberChanged,
+    MemberForgotten,
+    MemberView,
+    SwimEvent,
+)
 
 if TYPE_CHECKING:
     from gpumesh.sim.host import SimHost
@@ -58,4 +65,6 @@ def describe(change: SwimEvent, name_of: Callable[[str], str]) -> str:
         return f"{name_of(change.host_id)} forgotten"
     if isinstance(change, IdentityConflict):
         return f"two daemons as {name_of(change.host_id)}: {change.reason}"
+    if isinstance(change, EpochOvertaken):
+        return f"itself remembered as epoch {change.remembered}, goes on as {change.epoch}"
     return f"itself held {change.held} by {name_of(change.accuser)}, refutes as {change.incarnation}"

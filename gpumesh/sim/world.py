@@ -38,6 +38,7 @@ class World:
         build: NodeBuilder,
         link: LinkProfile | None = None,
         watches: Sequence[Watch] = (),
+        patience: float = 1.0,
         narrate: Callable[[str], None] | None = None,
     ) -> None:
         self.seed = seed
@@ -50,6 +51,8 @@ class World:
         self.watches = tuple(watches)
         self.violations: list[Violation] = []
         self.num_violations = 0
+        self.patience = patience
+        """Factor on all limits within which views must agree: scenarios name them for the ``lan`` profile."""
         self._build = build
         self._narrate = narrate
         self.hosts = [self._make_host(number) for number in range(num_hosts)]
@@ -109,8 +112,9 @@ class World:
     def run_until_agreed(self, limit_s: float, *, step_s: float = 0.25) -> float | None:
         """Let time pass until all views agree with the truth; report a violation if they do not in time.
 
-        Returns the seconds it took, or None.
+        ``limit_s`` is for the ``lan`` profile. Returns the seconds it took, or None.
         """
+        limit_s *= self.patience
         began_at = self.agenda.now
         while True:
             disagreement = self.disagreement()

@@ -18,7 +18,7 @@ from gpumesh.status import documents
 from gpumesh.status.exposition import CONTENT_TYPE
 from gpumesh.status.guard import dress, host_name_guard
 from gpumesh.status.lookup import find_host
-from gpumesh.status.metrics import Metrics
+from gpumesh.status.metrics import exposition
 from gpumesh.status.openapi import openapi_document
 from gpumesh.status.page import load_page
 from gpumesh.status.problem import ProblemError, problems
@@ -91,7 +91,6 @@ class _Face:
         self._source = source
         self._clock = clock
         self._started_at = clock()
-        self._metrics = Metrics()
         self._page = load_page()
         self.routes = self._table()
         self._openapi = documents.encode(openapi_document(self.routes))
@@ -171,7 +170,7 @@ class _Face:
         return await stream_events(request, self._source.events())
 
     async def _handle_metrics(self, _request: web.Request) -> web.Response:
-        body = self._metrics.exposition(self._source)
+        body = exposition(self._source)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     async def _handle_healthz(self, _request: web.Request) -> web.Response:

@@ -14,7 +14,7 @@ from dataclasses import fields
 from datetime import datetime, timezone
 from typing import Any
 
-from gpumesh.health.devices import DeviceState, Probe, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, MigInstance, Probe, Reading
 from gpumesh.model import (
     Baseline,
     Candidate,
@@ -29,8 +29,12 @@ from gpumesh.model import (
     View,
 )
 from gpumesh.status.feed import NumberedEvent
+from gpumesh.status.outliers import outliers
 
 Document = dict[str, Any]
+_NESTED = frozenset({"processes", "nvlinks", "mig_instances"})
+_ON_THE_CARD = frozenset({"index", "uuid", "name", "pci_bus_id", "capability"})
+"""Shown with the card itself."""
 _UNSEEN = HealthReport(Verdict.UNKNOWN)
 
 
@@ -66,6 +70,7 @@ def finding_document(finding: Finding) -> Document:
         "advice": finding.advice,
         "evidence": {key: scalar(value) for key, value in finding.evidence.items()},
         "since": instant(finding.since),
+        "silenced_until": None if finding.silenced_until is None else instant(finding.silenced_until),
     }
 
 
@@ -149,6 +154,7 @@ def fleet_document(view: View) -> Document:
         "num_hosts": len(view.hosts),
         "num_gpus": sum(len(host.health.gpus) for host in view.hosts if host.health),
         "states": state_counts(view.hosts),
+        "outliers": outliers(view),
         "hosts": [host_document(host) for host in view.hosts],
     }
 
@@ -172,19 +178,34 @@ def gpus_document(view: View) -> Document:
     }
 
 
+def _present(value: DeviceInfo | MigInstance) -> Document:
+    document = {item.name: getattr(value, item.name) for item in fields(value)}
+    return {name: content for name, content in document.items() if content is not None}
+
+
+def device_document(info: DeviceInfo) -> Document:
+    """Return what does not change about a card; what the card cannot say is absent."""
+    return {name: content for name, content in _present(info).items() if name not in _ON_THE_CARD}
+
+
 def reading_document(reading: Reading) -> Document:
     """Return one look at a card; what the card cannot say is absent."""
     document: Document = {}
     for item in fields(reading):
         value = getattr(reading, item.name)
-        if item.name != "processes" and value is not None and scalar(value) is not None:
+        if item.name not in _NESTED and value is not None and scalar(value) is not None:
             document[item.name] = value
+    if reading.nvlinks is not None:
+        document["nvlinks"] = list(reading.nvlinks)
+    if reading.mig_instances is not None:
+        document["mig_instances"] = [_present(instance) for instance in reading.mig_instances]
     if reading.processes is not None:
         document["processes"] = [
             {
                 "pid": process.pid,
                 "kind": process.kind,
                 "name": process.name,
+                "user": process.user,
                 "memory_bytes": process.memory_bytes,
             }
             for process in reading.processes
@@ -218,6 +239,17 @@ def probe_document(probe: Probe | None) -> Document | None:
             for device in probe.devices
             if device.error or device.is_lost
         ],
+        "xids": [
+            {
+                "uuid": item.uuid or None,
+                "pci_bus_id": item.pci_bus_id,
+                "xid": item.xid,
+                "count": item.num_seen,
+                "last": instant(item.last_unix),
+                "settled": item.is_settled,
+            }
+            for item in probe.xids
+        ],
     }
 
 
@@ -232,6 +264,8 @@ def status_document(view: View, probe: Probe | None) -> Document:
     devices = devices_by_uuid(probe)
     for gpu in document["gpus"]:
         device = devices.get(gpu["uuid"])
+        gpu["resting"] = device.is_resting if device else None
+        gpu["device"] = device_document(device.info) if device and device.info else None
         gpu["reading"] = reading_document(device.reading) if device and device.reading else None
     document["probe"] = probe_document(probe)
     document["fleet"] = view.fleet

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
-
 import gpumesh
 from gpumesh.health.devices import Probe
 from gpumesh.model import Finding, HostState, HostView, View
 from gpumesh.status.dcgm import dcgm_families
 from gpumesh.status.exposition import Family, render
+from gpumesh.status.process import process_families
 from gpumesh.status.source import StatusSource
 
 MAX_HOST_SERIES: Final = 512
@@ -29,18 +28,10 @@ _HELP: Final = {
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
-class Metrics:
-    """Renders the exposition; owns a registry of its own for what prometheus-client knows of the process."""
-
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-
-    def exposition(self, source: StatusSource) -> bytes:
-        """Return ``/metrics`` as of now, in the text format."""
-        families = mesh_exposition(source.view(), source.readings(), source.counters())
-        return families.encode(errors="replace") + generate_latest(self._registry)
+def exposition(source: StatusSource) -> bytes:
+    """Return ``/metrics`` as of now, in the text format."""
+    mesh = mesh_exposition(source.view(), source.readings(), source.counters())
+    return (mesh + render(process_families())).encode(errors="replace")
 
 
 def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, float]) -> str:
@@ -53,6 +44,7 @@ def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, floa
             *_host_families(view),
             *_gpu_families(me),
             *_probe_families(probe),
+            *_xid_families(probe),
             *_counter_families(counters),
         ]
     )
@@ -90,15 +82,18 @@ def _bounded(hosts: tuple[HostView, ...]) -> list[HostView]:
 
 def _gpu_families(me: HostView) -> Iterable[Family]:
     verdict = Family("gpumesh_gpu_verdict", "gauge", "1 for the verdict on each of this host's GPUs.")
-    finding = Family("gpumesh_finding", "gauge", "1 for each finding that stands on this host.")
+    finding = Family("gpumesh_finding", "gauge", "1 for each finding that stands on this host and counts.")
     if me.health is None:
         return ()
     for gpu in me.health.gpus:
         verdict.add(1, (("UUID", gpu.uuid), ("verdict", str(gpu.verdict))))
     standing = [*me.health.findings, *(item for gpu in me.health.gpus for item in gpu.findings)]
-    for labels in dict.fromkeys(_finding_labels(item) for item in standing):
-        finding.add(1, labels)
-    return verdict, finding
+    silenced = Family("gpumesh_finding_silenced", "gauge", "1 for each finding that an operator silenced.")
+    for family, is_silenced in ((finding, False), (silenced, True)):
+        shown = (item for item in standing if (item.silenced_until is not None) is is_silenced)
+        for labels in dict.fromkeys(_finding_labels(item) for item in shown):
+            family.add(1, labels)
+    return verdict, finding, silenced
 
 
 def _finding_labels(finding: Finding) -> tuple[tuple[str, str], ...]:
@@ -116,6 +111,23 @@ def _probe_families(probe: Probe | None) -> Iterable[Family]:
         duration.add(probe.duration_s)
         errors.add(sum(bool(device.error) or device.is_lost for device in probe.devices))
     return duration, hung, errors
+
+
+def _xid_families(probe: Probe | None) -> Iterable[Family]:
+    """Count and date each Xid: a gauge alone hides repeats and never clears (dcgm-exporter#500, #190)."""
+    total = Family("gpumesh_xid_total", "counter", "How often each Xid was seen on a card since boot.")
+    last = Family("gpumesh_xid_last_timestamp_seconds", "gauge", "When each Xid was seen last, Unix time.")
+    falls = Family(
+        "gpumesh_off_the_bus_total", "counter", "Falls off the bus that the kernel told of without an Xid."
+    )
+    for item in probe.xids if probe else ():
+        labels = (("UUID", item.uuid), ("pci_bus_id", item.pci_bus_id))
+        if item.xid is None:
+            falls.add(item.num_seen, labels)
+        else:
+            total.add(item.num_seen, (*labels, ("xid", str(item.xid))))
+            last.add(item.last_unix, (*labels, ("xid", str(item.xid))))
+    return total, last, falls
 
 
 def _counter_families(counters: Mapping[str, float]) -> Iterable[Family]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpumesh.model import Address, Reachability
+from gpumesh.swim.conflict import Conflicts
 from gpumesh.swim.context import RECLAIM, Context
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
@@ -30,17 +31,13 @@ DAEMON_DIED: Final = "its daemon died, the host answers"
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
 
 
-def short(host_id: str) -> str:
-    """Return the start of an id, for people."""
-    return host_id[:8]
-
-
 class Belief:
     """Takes statements and evidence about other members, and judges suspicions that have run out."""
 
     def __init__(self, context: Context, notices: Notices) -> None:
         self._context = context
         self._notices = notices
+        self._conflicts = Conflicts(context, notices)
 
     def handle_statement(
         self,
@@ -96,7 +93,7 @@ class Belief:
             member.suspicion.restart(now)
             self.set_timer(member)
         else:
-            self._acquit(member, f"{short(vouch.voucher)} vouched for it", now)
+            self._acquit(member, f"{vouch.voucher} vouched for it", now)
             self._context.spread(vouch, now)
 
     def handle_evidence(self, member: Member, incarnation: int, now: float, *, is_proven: bool) -> None:
@@ -128,11 +125,18 @@ class Belief:
 
     def displace(self, member: Member, usurper: str, now: float) -> None:
         """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
-        reason = f"its address {member.address} now answers as {short(usurper)}"
+        reason = f"its address {member.address} now answers as {usurper}"
         self.take(member, self.verdict(member), now, reason=reason)
 
     def take(
-        self, member: Member, statement: Statement, now: float, *, reason: str = "", is_quiet: bool = False
+        self,
+        member: Member,
+        statement: Statement,
+        now: float,
+        *,
+        reason: str = "",
+        accusers: tuple[str, ...] = (),
+        is_quiet: bool = False,
     ) -> None:
         """Make a greater statement this host's belief, tell the shell, and pass it on unless ``is_quiet``."""
         context = self._context
@@ -153,7 +157,9 @@ class Belief:
             context.spread(member.statement(), now)
         if is_new_epoch or moved_from is not None or before is not member.reachability:
             words = reason or _reason(name, statement, moved_from, is_new_epoch=is_new_epoch)
-            self._emit(member, before, words, is_new_epoch=is_new_epoch)
+            if not accusers and statement.kind in ACCUSATIONS:
+                accusers = (statement.accuser,)
+            self._emit(member, before, words, is_new_epoch=is_new_epoch, accusers=accusers)
 
     def forget(self, member: Member) -> None:
         """Drop the member from the table and from all queues."""
@@ -203,17 +209,8 @@ class Belief:
             self._confirm(member, statement, now)
         elif statement.kind is Reachability.ALIVE and member.reachability is Reachability.FAILED:
             self._notices.tell(member, now, statement.address)  # memberlist#311: a live host stayed dead
-        elif self._is_conflict(member, statement) and statement.address is not None:
-            reason = f"two daemons claim {member.host_id}: {member.address} and {statement.address}"
-            self._notices.report_conflict(member, statement, statement.address, reason, now)
-
-    def _is_conflict(self, member: Member, statement: Statement) -> bool:
-        return (
-            statement.kind is Reachability.ALIVE
-            and statement.incarnation == member.incarnation
-            and member.is_live
-            and statement.address not in (None, member.address)
-        )
+        else:
+            self._conflicts.handle_same_run(member, statement, now)
 
     def _confirm(self, member: Member, statement: Statement, now: float) -> None:
         if member.suspicion is not None and member.suspicion.confirm(statement.accuser):
@@ -231,7 +228,7 @@ class Belief:
         context = self._context
         member = Member(statement.host_id, statement.address, statement.epoch, statement.incarnation, now)
         try:
-            self._warn_of_shared_address(member, statement.address, now)
+            self._conflicts.handle_shared_address(member, statement.address, now)
             evicted = context.table.add(member)
         except OverflowError:
             context.counters["drops/table_full"] += 1
@@ -248,7 +245,7 @@ class Belief:
         self._follow_up(member, None, now, is_new_epoch=True)
         if not is_joining and member.is_live:
             context.spread(member.statement(), now)
-        reason = "joined" if member.is_live else f"met as {statement.kind}"
+        reason = f"met at {member.address}" if member.is_live else f"met as {statement.kind}"
         self._emit(member, None, reason, is_new_epoch=False)
 
     def _start_suspicion(self, member: Member, accuser: str, now: float) -> None:
@@ -288,18 +285,9 @@ class Belief:
         if address is None or address == member.address:
             return None
         before = member.address
-        self._warn_of_shared_address(member, address, now)
+        self._conflicts.handle_shared_address(member, address, now)
         self._context.table.move(member, address)
         return before
-
-    def _warn_of_shared_address(self, member: Member, address: Address, now: float) -> None:
-        other = self._context.table.at(address)
-        if other is None or other is member or not other.is_live:
-            return
-        reason = f"{other.host_id} and {member.host_id} both claim {address}"
-        claim = Statement(Reachability.ALIVE, member.host_id, member.epoch, member.incarnation, address)
-        self._notices.report_conflict(other, claim, address, reason, now)
-        self._context.doubt(other.host_id, now)
 
     def set_timer(self, member: Member) -> None:
         """Have the member's suspicion, if any, come due at its deadline."""
@@ -329,7 +317,15 @@ class Belief:
             member.is_refused,
         )
 
-    def _emit(self, member: Member, before: Reachability | None, reason: str, *, is_new_epoch: bool) -> None:
+    def _emit(
+        self,
+        member: Member,
+        before: Reachability | None,
+        reason: str,
+        *,
+        is_new_epoch: bool,
+        accusers: tuple[str, ...] = (),
+    ) -> None:
         self._context.emit(
             MemberChanged(
                 member.host_id,
@@ -340,16 +336,21 @@ class Belief:
                 member.reachability,
                 reason,
                 is_new_epoch,
+                accusers,
             )
         )
 
 
 def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_new_epoch: bool) -> str:
-    words = "restarted" if is_new_epoch and statement.kind is Reachability.ALIVE else name
+    words = name
+    if statement.kind is Reachability.LEFT:
+        words = "it said goodbye"
+    elif is_new_epoch and statement.kind is Reachability.ALIVE:
+        words = "restarted"
     if statement.is_refused:
         words += f": {DAEMON_DIED}"
     if statement.kind in ACCUSATIONS:
-        words += f", says {short(statement.accuser)}"
+        words += f", says {statement.accuser}"
     if moved_from is not None:
         words += f", moved from {moved_from}"
     return words

@@ -19,6 +19,8 @@ from gpumesh.swim.wire import Sender, encode_statement
 
 MAX_EVENTS: Final = 65_536
 """Events that wait for the shell; it drains them after each input."""
+MAX_FORMER: Final = 4
+"""Former addresses that are remembered."""
 GOSSIP: Final = ("gossip", None)
 DOUBTS: Final = ("doubts", None)
 RECLAIM: Final = ("reclaim", None)
@@ -49,6 +51,10 @@ class Context:
         self.incarnation = 0
         self.beat = 0
         self.is_leaving = False
+        self.former_addresses: deque[Address] = deque(maxlen=MAX_FORMER)
+        """This host's own, before it moved."""
+        self.introduces_until = float("-inf")
+        """Until then each datagram carries this host's own statement, for it has just moved."""
         self.table = MemberTable(parameters.num_members)
         self.broadcasts = BroadcastQueue(parameters.num_broadcasts)
         self.agenda = Agenda()

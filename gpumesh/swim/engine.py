@@ -221,6 +221,11 @@ class Swim:
         self._enter(now)
         self._context.beat += 1
 
+    def set_address(self, address: Address, now: float) -> None:
+        """Take another address of this host's own and tell the fleet. ValueError: no IP literal."""
+        self._enter(now)
+        self._defence.move(canonical(address), now)
+
     def gossip_soon(self, now: float) -> None:
         """Have the passenger's news fetched at the next gossip interval, instead of the next idle look."""
         self._enter(now)

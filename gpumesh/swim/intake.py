@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpumesh.errors import RejectedError
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.belief import Belief
+from gpumesh.swim.conflict import ADVICE
 from gpumesh.swim.context import Context
 from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
 from gpumesh.swim.fields import canonical
@@ -67,6 +68,7 @@ class Intake:
             self._handle_namesake(datagram, source, now)
             return
         context.last_heard_at = now
+        self._hear_move(datagram, now)
         member = self._hear_sender(datagram.sender, source, opened.session, now)
         for statement in datagram.statements:
             self._handle_statement(statement, member, now)
@@ -85,6 +87,9 @@ class Intake:
         context = self._context
         sender = hello.sender
         if sender.host_id == context.host_id:
+            if (sender.epoch, hello.address) == (context.epoch, context.address):
+                context.counters["drops/own_stream"] += 1  # called by an address that leads back here
+                return False
             self._defence.report_conflict(hello.address, f"another daemon answers from {hello.address}", now)
             return False
         context.last_heard_at = now
@@ -118,6 +123,21 @@ class Intake:
                 self._context.want_sync(member.host_id)  # datagrams do not get through: bring news this way
             member.transport = "stream"
 
+    def _hear_move(self, datagram: Datagram, now: float) -> None:
+        """Take a known sender's new address, before its incarnation is taken for one at the old address."""
+        sender = datagram.sender
+        member = self._context.table.get(sender.host_id)
+        if member is None or sender.epoch != member.epoch or sender.incarnation <= member.incarnation:
+            return
+        for statement in datagram.statements:
+            if (
+                isinstance(statement, Statement)
+                and statement.host_id == sender.host_id
+                and statement.incarnation == sender.incarnation
+                and statement.address not in (None, member.address)
+            ):
+                self._belief.handle_statement(statement, now)
+
     def _is_expired(self, row: Row) -> bool:
         parameters = self._context.parameters
         if row.statement.kind is Reachability.LEFT:
@@ -132,7 +152,7 @@ class Intake:
         if sender.epoch < member.epoch:
             if now - member.epoch_since_at > EPOCH_OVERLAP_S and source != member.address:
                 reason = f"two daemons claim {member.host_id}: epoch {member.epoch} at {member.address}, "
-                reason += f"epoch {sender.epoch} at {source}"
+                reason += f"epoch {sender.epoch} at {source}; {ADVICE}"
                 self._report_older(member, sender, source, reason, now)
             return None
         if sender.epoch > member.epoch:

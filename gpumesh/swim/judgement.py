@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpumesh.model import Reachability
-from gpumesh.swim.belief import DAEMON_DIED, Belief, short
+from gpumesh.swim.belief import DAEMON_DIED, Belief
 from gpumesh.swim.context import Context
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
@@ -95,11 +95,10 @@ class Judging:
         is_isolated = heard_at is None or heard_at <= suspicion.started_at
         if not is_isolated or not self._context.parameters.weighs_evidence:
             if self._may_judge(member, suspicion, now):
-                accusers = ", ".join(sorted(map(short, suspicion.accusers)))
-                words = DAEMON_DIED if member.is_refused else "no refutation"
-                self._belief.take(
-                    member, self._belief.verdict(member), now, reason=f"{words}; accused by {accusers}"
-                )
+                accusers = tuple(sorted(suspicion.accusers))
+                words = DAEMON_DIED if member.is_refused else "no answer and no refutation"
+                reason = f"{words}; accused by {', '.join(accusers)}"
+                self._belief.take(member, self._belief.verdict(member), now, reason=reason, accusers=accusers)
         elif self._is_sole_witness(suspicion, now):
             words = DAEMON_DIED if suspicion.is_refused else "no answer"
             reason = f"{words}, and there is nobody else to ask"

@@ -94,9 +94,11 @@ class MemberChanged:
     """None when the member was not known."""
     after: Reachability
     reason: str
-    """For people: who accused, what refuted, or why it was replaced."""
+    """For people: who accused, what refuted, or why it was replaced; other hosts by their whole ids."""
     is_new_epoch: bool = False
     """The host's daemon started again."""
+    accusers: tuple[str, ...] = ()
+    """Ids of those who hold the member suspect or failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,15 @@ class MemberForgotten:
     """A failed or left member was reaped from the table."""
 
     host_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOvertaken:
+    """The fleet remembered a later run of this host than its own state did; it goes on above that one."""
+
+    remembered: int
+    epoch: int
+    """This host's epoch from now on: worth keeping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +136,7 @@ class IdentityConflict:
     reason: str
 
 
-SwimEvent = MemberChanged | MemberForgotten | SelfAccused | IdentityConflict
+SwimEvent = MemberChanged | MemberForgotten | SelfAccused | EpochOvertaken | IdentityConflict
 
 
 @dataclass(frozen=True, slots=True)

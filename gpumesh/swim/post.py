@@ -82,8 +82,9 @@ class Post:
         accusation = member.accusation() if member is not None and is_told else None
         if accusation is not None:
             statements.append(encode_statement(accusation))
-        if introduces or self._context.is_leaving:
-            statements.append(encode_statement(self._context.own_statement()))
+        context = self._context
+        if introduces or context.is_leaving or context.now < context.introduces_until:
+            statements.append(encode_statement(context.own_statement()))
         return statements
 
     def _add_news(self, statements: list[bytes], room: int, member: Member | None) -> list[bytes]:

@@ -34,8 +34,9 @@ from typing import Final, Protocol
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from gpumesh.config.keyring import KEY_ID_BYTES, FleetKey, Keyring
 from gpumesh.errors import RejectedError
-from gpumesh.swim.keyring import KEY_ID_BYTES, FleetKey, Keyring, derive
+from gpumesh.swim.hkdf import derive
 from gpumesh.swim.replay import ReplayWindow
 
 VERSION: Final = 1
@@ -93,6 +94,15 @@ class Sealer(Protocol):
 
     def open(self, data: bytes) -> Opened:
         """Return what a datagram holds; raises :class:`RejectedError`, whose reason is counted."""
+        ...
+
+    @property
+    def sending_key_id(self) -> bytes:
+        """Id of the key that seals, zero when unkeyed."""
+        ...
+
+    def check_key_id(self, key_id: bytes) -> None:
+        """Raise :class:`RejectedError` if a peer that sends with this key cannot be understood."""
         ...
 
     def stream(self, opener: bytes, acceptor: bytes, *, is_opener: bool) -> StreamSealer:
@@ -180,6 +190,16 @@ class FleetSealer:
         if not self._keys:
             return _PlainStream(self._label_tag)
         return _SealedStream(self, self._label, opener + acceptor, is_opener=is_opener)
+
+    @property
+    def sending_key_id(self) -> bytes:
+        """Id of the key that seals, zero when unkeyed."""
+        return self._key_id
+
+    def check_key_id(self, key_id: bytes) -> None:
+        """Raise :class:`RejectedError`, and remember the id, if a peer with this key is not understood."""
+        if self._keys or key_id != NO_KEY_ID:
+            self.key(key_id)
 
     def sending_key(self) -> FleetKey:
         """Return the key that seals; only for a keyed sealer."""

@@ -1,22 +1,24 @@
 """One stream as bytes: a challenge each way, then sealed frames with a length before each.
 
-Each end opens with 20 bytes in the clear: ``gms``, the version, and a challenge of 16 random bytes. All
-that follows is sealed under keys made from both challenges, so a recorded stream opens nowhere, and whoever
-has no key learns nothing and costs no more than those 20 bytes. A frame's length is held against its bound
-as soon as its four bytes are there, before anything is kept for it.
+Each end opens with 24 bytes in the clear: ``gms``, the version, the id of the key it sends with, and a
+challenge of 16 random bytes. All that follows is sealed under keys made from both challenges, so a recorded
+stream opens nowhere, and whoever has no key learns nothing but the key's id, which every datagram shows too:
+by it a host that was off during a rotation can say which key it lacks (serf#579). A frame's length is held
+against its bound as soon as its four bytes are there, before anything is kept for it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from gpumesh.config.keyring import KEY_ID_BYTES
 from gpumesh.errors import RejectedError
 from gpumesh.swim.parameters import MAX_FRAME_BYTES
 from gpumesh.swim.seal import VERSION, Sealer, StreamSealer
 
 CHALLENGE_BYTES: Final = 16
 PREAMBLE: Final = b"gms" + bytes([VERSION])
-PREAMBLE_BYTES: Final = len(PREAMBLE) + CHALLENGE_BYTES
+PREAMBLE_BYTES: Final = len(PREAMBLE) + KEY_ID_BYTES + CHALLENGE_BYTES
 LENGTH_BYTES: Final = 4
 FRAME_SLACK_BYTES: Final = 64
 """For the framing around a full page."""
@@ -43,7 +45,7 @@ class Channel:
 
     def preamble(self) -> bytes:
         """Return what this end opens with."""
-        return PREAMBLE + self._challenge
+        return PREAMBLE + self._sealer.sending_key_id + self._challenge
 
     def seal(self, body: bytes) -> bytes:
         """Return the bytes of one frame; only once the channel is ready."""
@@ -75,7 +77,8 @@ class Channel:
             raise RejectedError("version" if is_ours else "malformed", "stream preamble")
         if len(self._buffer) < PREAMBLE_BYTES:
             return False
-        theirs = bytes(self._buffer[len(PREAMBLE) : PREAMBLE_BYTES])
+        self._sealer.check_key_id(bytes(self._buffer[len(PREAMBLE) : len(PREAMBLE) + KEY_ID_BYTES]))
+        theirs = bytes(self._buffer[len(PREAMBLE) + KEY_ID_BYTES : PREAMBLE_BYTES])
         del self._buffer[:PREAMBLE_BYTES]
         if theirs == self._challenge:
             raise RejectedError("reflected", "stream")

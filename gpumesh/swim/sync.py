@@ -38,6 +38,8 @@ from gpumesh.swim.stream import CHALLENGE_BYTES, Channel
 SYNC: Final = ("sync", None)
 TOTAL_FACTOR: Final = 6
 """A stream may take this many times the timeout in all, however steadily it trickles."""
+SOURCE_SHARE: Final = 4
+"""One address may hold this share of the streams before it has proved that it has the key."""
 PING_SHARE: Final = 4
 """At most a quarter of the streams are pings, so that a mass failure leaves room for syncs."""
 SYNC_FAILED_CHANCE: Final = 0.2
@@ -124,6 +126,14 @@ class Streams:
 
     def handle_accepted(self, source: Address, now: float) -> int | None:
         """Take a stream that a peer opened; return its id, None if there are too many."""
+        num_unproven = sum(
+            talk.peer is None and not talk.is_opener and talk.address.host == source.host
+            for talk in self._talks.values()
+        )
+        if num_unproven >= self._context.parameters.num_streams // SOURCE_SHARE:
+            # Whoever has no key must not hold all the streams there are.
+            self._context.counters["drops/streams_source"] += 1
+            return None
         talk = self._begin(source, now, is_opener=False)
         if talk is None:
             return None

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from gpumesh.cli import edit, fleetfiles, token
 from gpumesh.config import parse
+from gpumesh.config.keyring import new_key
 from gpumesh.errors import ConfigError, FleetKeyError
 
-KEY = fleetfiles.new_key()
+KEY = new_key()
 
 
 def files(tmp_path: Path, content: str = "") -> Path:
@@ -110,3 +111,36 @@ def test_a_wrong_value_is_refused_before_anything_is_written(tmp_path: Path) -> 
     assert path.read_text() == before
     assert not (tmp_path / "fleet.key").exists()
     assert parse(before).gossip.fleet == "default"
+
+
+def test_init_does_not_relabel_a_member_out_of_its_fleet(tmp_path: Path) -> None:
+    path = files(tmp_path)
+    fleetfiles.make_fleet(path, {("gossip", "fleet"): "cafe"})
+    before = path.read_text()
+    with pytest.raises(FleetKeyError, match="member of fleet cafe"):
+        fleetfiles.make_fleet(path, {("gossip", "fleet"): "bistro"})
+    assert path.read_text() == before
+    fleetfiles.make_fleet(path, {("gossip", "fleet"): "cafe", ("host", "name"): "pc07"})
+    assert 'name = "pc07"' in path.read_text()
+
+
+def test_joining_again_and_again_by_force_loses_no_key(tmp_path: Path) -> None:
+    path = files(tmp_path)
+    fleetfiles.make_fleet(path, {})
+    seen = [(tmp_path / "fleet.key").read_text()]
+    for _ in range(4):
+        other = token.Token("other", (new_key(),), ("10.0.0.1:7977",))
+        assert not fleetfiles.is_member(path, other)
+        fleetfiles.join_fleet(path, other, force=True)
+        assert fleetfiles.is_member(path, other)
+        seen.append((tmp_path / "fleet.key").read_text())
+    kept = {item.read_text() for item in tmp_path.iterdir() if item.suffix.startswith((".old", ".key"))}
+    assert kept == set(seen)
+
+
+def test_what_is_no_file_is_named_without_asking_for_sudo(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is a directory, not a file$"):
+        fleetfiles.set_name(tmp_path, "x")
+    (tmp_path / "fleet.key").mkdir()
+    with pytest.raises(FleetKeyError, match=r"is a directory, not a file$"):
+        fleetfiles.read_keys(tmp_path / "fleet.key")

@@ -146,6 +146,27 @@ def test_the_start_is_not_burdened_with_the_servers_libraries() -> None:
     }
 
 
+def test_the_daemon_carries_no_tls_and_no_client() -> None:
+    code = (
+        "import sys, gpumesh.cli.main\n"
+        "from gpumesh.cli.run import without_tls\n"
+        "with without_tls(): import gpumesh.daemon.main\n"
+        "loaded = set(sys.modules)\n"
+        "import ssl\n"
+        "print(*sorted(loaded))"
+    )
+    outcome = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(outcome.stdout.split())
+    assert {"aiohttp.web", "gpumesh.daemon.app"} <= loaded
+    assert not loaded & {"ssl", "_ssl", "prometheus_client", "gpumesh.cli.client", "pynvml", "sdnotify"}
+
+
 class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -170,10 +191,10 @@ def test_colour_is_for_terminals_that_want_it(
 
 
 def test_a_private_configuration_does_not_stop_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_path: Path, _mode: str) -> None:
+    def refuse(_path: Path, _max_bytes: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(sys.modules["gpumesh.config.load"], "read_regular", refuse)
     terminal = Terminal(io.StringIO(), io.StringIO(), None, False)
     client = Session(terminal, None, "", False).daemon()
     assert client.where.startswith("http://127.0.0.1:9477 (default;")

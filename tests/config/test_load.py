@@ -43,6 +43,8 @@ def test_an_empty_file_gives_the_documented_defaults() -> None:
         ("[gossip]\nfleet = 'a b'", r"gossip\.fleet = .*1 to 63 letters"),
         ("[gpu]\nbackend = 'simulated'", r"gpu\.simulated: .*needs at least one profile"),
         ("[gpu]\nsimulated = ['h100']", r"gpu\.simulated: only with"),
+        ("[health]\nwarm = 90", r"health\.hot: must be above health\.warm \(90\)"),
+        ("[health]\nleak_after = '1s'", r'health\.leak_after = .*from "1m" to "24h"'),
         ("[sharing]\nmode = 'schedule'", r"sharing\.hours: .*needs hours"),
         ("[jobs]\naccept = true", r"jobs\.accept: .*set it to false"),
         ("[host]\nlabels = { a = 1 }", r"host\.labels = .*must be short strings"),
@@ -86,3 +88,9 @@ def test_the_shipped_example_is_what_the_schema_says() -> None:
 def test_no_text_raises_anything_but_a_config_error(content: str) -> None:
     with contextlib.suppress(ConfigError):
         parse(content)
+
+
+@pytest.mark.parametrize("host", ["gpu.example", "300.1.1.1", "0.0.0.0", "[::]", "239.1.1.1"])
+def test_what_peers_are_told_must_be_one_address(host: str) -> None:
+    with pytest.raises(ConfigError, match=r"gossip\.advertise"):
+        parse(f'[gossip]\nadvertise = "{host}:7977"')

@@ -1,6 +1,4 @@
-import pytest
-
-from gpumesh.daemon.addresses import advertised, is_loopback, is_unspecified, resolve
+from gpumesh.daemon.addresses import advertised, is_loopback, is_unspecified
 from gpumesh.model import Address
 
 ANY = Address("0.0.0.0", 7977)
@@ -30,18 +28,3 @@ def test_loopback_and_unspecified_are_told_apart_from_names() -> None:
     assert is_unspecified("0.0.0.0")
     assert is_unspecified("")
     assert not is_unspecified("127.0.0.1")
-
-
-async def test_consul_22753_each_call_resolves_anew_and_says_what_does_not() -> None:
-    found, failed = await resolve(["127.0.0.1:1234", "[::1]:0", "no-such-host.invalid:7977"], 7977)
-    assert Address("127.0.0.1", 1234) in found
-    assert Address("::1", 7977) in found
-    assert list(failed) == ["no-such-host.invalid:7977"]
-    assert "resolve" in failed["no-such-host.invalid:7977"]
-
-
-@pytest.mark.parametrize("seeds", [[], ["127.0.0.1:1"] * 5])
-async def test_seeds_named_twice_are_tried_once(seeds: list[str]) -> None:
-    found, failed = await resolve(seeds, 7977)
-    assert len(found) == len(set(seeds))
-    assert not failed

@@ -6,6 +6,7 @@ import pytest
 
 from gpumesh.daemon import hostprobe
 from gpumesh.daemon.hostprobe import RETRY_S, HostProber
+from gpumesh.health.containers import Containers
 from gpumesh.health.hostprobe import HostProbe
 
 PRINTS = "#!/bin/sh\necho NVIDIA Container Toolkit CLI version {}\necho commit: 1\necho x >> {}\n"
@@ -32,16 +33,18 @@ async def test_a_host_is_read_from_its_root(tmp_path: Path) -> None:
     write(tmp_path / "etc/os-release", 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n')
     write(tmp_path / "sys/module/nouveau/refcnt", "0")
     toolkit(tmp_path, PRINTS.format("1.14.3", tmp_path / "log"))
-    assert await HostProber(tmp_path).probe(0) == HostProbe(
+    assert await HostProber(tmp_path, ask_clock=lambda: True).probe(0) == HostProbe(
         kernel="6.1.0-18-amd64",
         os="Debian GNU/Linux 12 (bookworm)",
         toolkit_version="1.14.3",
         is_nouveau_loaded=True,
+        is_clock_synchronised=True,
+        containers=Containers(),
     )
 
 
 async def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:
-    assert await HostProber(tmp_path / "none").probe(0) == HostProbe()
+    assert await HostProber(tmp_path / "none", ask_clock=lambda: None).probe(0) == HostProbe()
 
 
 async def test_a_toolkit_that_is_not_there_is_not_installed(tmp_path: Path) -> None:

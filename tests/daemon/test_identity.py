@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gpumesh.daemon.hardware import Hardware, read_hardware
-from gpumesh.daemon.identity import Claim, claim_identity, read_boot_id
+from gpumesh.daemon.identity import Claim, claim_identity, keep_epoch, read_boot_id
 from gpumesh.daemon.statedir import StateDirectory
 
 BOARD_A = "4c4c4544-0043-3510-8052-b4c04f4a4d31"
@@ -140,3 +140,10 @@ def test_a_product_uuid_that_vendors_repeat_tells_nothing(tmp_path: Path) -> Non
 
 def test_an_unknown_boot_id_is_a_new_boot_each_time(tmp_path: Path) -> None:
     assert read_boot_id(tmp_path) != read_boot_id(tmp_path)
+
+
+def test_an_epoch_that_the_fleet_remembered_is_kept_for_the_next_start(tmp_path: Path) -> None:
+    taken = claim(tmp_path).identity
+    raised = keep_epoch(StateDirectory(tmp_path), taken, 8)
+    assert (raised.host_id, raised.epoch) == (taken.host_id, 8)
+    assert claim(tmp_path).identity.epoch == 9

@@ -1,5 +1,7 @@
 """What the daemon keeps and holds: peers, admission, keys, the lock, the watchdog, the journal."""
 
+import asyncio
+import errno
 import json
 import logging
 import os
@@ -15,6 +17,7 @@ from gpumesh.daemon.lock import RunLock
 from gpumesh.daemon.logs import JsonFormatter, PlainFormatter, with_fields
 from gpumesh.daemon.notify import Notifier, watchdog_interval_s
 from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
+from gpumesh.daemon.shortages import Shortages
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.errors import FleetKeyError, StateError
 from gpumesh.model import Address, Admission, HostState, HostView, Reachability, View
@@ -131,3 +134,73 @@ def test_json_lines_carry_their_fields() -> None:
     vars(record).update(with_fields(event="host.failed"))
     document = json.loads(JsonFormatter().format(record))
     assert (document["message"], document["event"], document["level"]) == ("m", "host.failed", "info")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["peers.json", "peers.tmp"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "huge"])
+def test_what_is_no_document_is_neither_waited_for_nor_written_through(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    (tmp_path / "elsewhere").write_text("precious")
+    path = tmp_path / name
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    state = StateDirectory(tmp_path)
+    assert load_peers(state) == []
+    assert save_peers(state, [Address("10.0.0.1", 7977)])
+    assert load_peers(state) == [Address("10.0.0.1", 7977)]
+    assert state.losses == {}
+    if (tmp_path / "elsewhere").exists():
+        assert (tmp_path / "elsewhere").read_text() == "precious"
+
+
+@pytest.mark.timeout(20)
+def test_a_lock_that_is_a_pipe_or_on_a_full_disk_stops_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    lock = RunLock(tmp_path / "lock")
+    lock.take()
+    lock.release()
+    full = RunLock(Path("/dev/full"))
+    full.take()
+    full.release()
+
+
+@pytest.mark.timeout(20)
+def test_a_key_file_that_is_a_pipe_is_refused_in_words(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fleet.key", 0o600)
+    with pytest.raises(FleetKeyError, match="not a regular file"):
+        read_key_file(tmp_path / "fleet.key")
+
+
+def test_a_damaged_document_is_said_to_be_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "admission.json").write_bytes(b"\0\1\2")
+    assert AdmissionBook(StateDirectory(tmp_path)).current[0] is Admission.OPEN
+    assert "admission.json: is damaged" in caplog.text
+    assert "`gpumesh cordon` it again" in caplog.text
+    assert (tmp_path / "admission.damaged").read_bytes() == b"\0\1\2"
+
+
+@pytest.mark.parametrize("word", ["closed", ["cordoned"], None, 3])
+def test_an_admission_that_is_none_is_said_to_be_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, word: object
+) -> None:
+    (tmp_path / "admission.json").write_text(json.dumps({"admission": word}))
+    assert AdmissionBook(StateDirectory(tmp_path)).current[0] is Admission.OPEN
+    assert "is no admission" in caplog.text
+
+
+async def test_a_shortage_of_files_is_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    loop, shortages = asyncio.get_running_loop(), Shortages()
+    for _ in range(100):
+        shortages(loop, {"message": "accept", "exception": OSError(errno.EMFILE, "Too many open files")})
+    assert [record.getMessage() for record in caplog.records if "LimitNOFILE" in record.getMessage()] == [
+        caplog.records[0].getMessage()
+    ]
+    shortages(loop, {"message": "another fault", "exception": KeyError("x")})
+    assert "another fault" in caplog.text

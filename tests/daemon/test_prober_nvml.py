@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from gpumesh.config import GpuConfig
 from gpumesh.daemon.prober import Prober
-from gpumesh.health.devices import Probe
+from gpumesh.health.devices import Probe, XidEvent
 from tests.fakes.nvml import build
 from tests.fakes.nvml.state import FakeDriver
 
@@ -30,9 +30,11 @@ class Host:
         monkeypatch.setenv("LD_LIBRARY_PATH", str(self.library))
         self.prober = self.make(deadline_s=PATIENCE_S)
 
-    def make(self, *, deadline_s: float = 1.0, patience_s: float | None = None) -> Prober:
+    def make(
+        self, *, deadline_s: float = 1.0, patience_s: float | None = None, root: Path = Path("/")
+    ) -> Prober:
         gpu = GpuConfig(deadline_s=deadline_s, interval_s=0.5)
-        self.prober = Prober(gpu, host="a", patience_s=patience_s)
+        self.prober = Prober(gpu, host="a", patience_s=patience_s, root=root)
         return self.prober
 
     def install(self, missing: Iterable[str] = ()) -> None:
@@ -251,3 +253,104 @@ async def test_what_the_driver_prints_does_not_disturb_the_answers(host: Host) -
     assert (await host.prober.probe()).error
     host.driver.write()
     assert is_whole(await host.probe_until(is_whole))
+
+
+async def test_an_xid_is_handed_out_exactly_once_though_the_look_that_brought_it_hung(host: Host) -> None:
+    host.install()
+    host.make()
+    for _ in range(2):
+        host.driver.add_gpu("h100")
+    await host.probe_until(is_whole)
+    host.driver.xid(0, 31)
+    host.driver.hang("nvmlDeviceGetPowerUsage", slot=1)
+    told = [await host.probe_until(lambda probe: probe.is_hung)]
+    told += [await host.prober.probe() for _ in range(3)]
+    host.driver.clear_faults()
+    told.append(await host.probe_until(is_whole))
+    address = str(host.driver.get(0, "pci_bus_id"))
+    assert [event for probe in told for event in probe.xid_events] == [XidEvent(address, 31)]
+
+
+def put_on_bus(root: Path, address: str, status: str) -> None:
+    """Lay out sysfs' files of an NVIDIA card whose power status is this."""
+    folder = root / "sys/bus/pci/devices" / address
+    (folder / "power").mkdir(parents=True, exist_ok=True)
+    (folder / "vendor").write_text("0x10de\n")
+    (folder / "class").write_text("0x030000\n")
+    (folder / "power/runtime_status").write_text(f"{status}\n")
+
+
+async def test_beszel_1522_a_card_that_sleeps_since_before_the_start_is_not_touched(
+    host: Host, tmp_path: Path
+) -> None:
+    host.install()
+    host.driver.add_gpu(pci_bus_id="00000000:01:00.0")
+    host.driver.add_gpu(pci_bus_id="00000000:02:00.0")
+    put_on_bus(tmp_path, "0000:01:00.0", "suspended")
+    put_on_bus(tmp_path, "0000:02:00.0", "active")
+    host.driver.hang("*", slot=0)
+    host.driver.fault("gpu 0 handle hang")
+    host.make(deadline_s=PATIENCE_S, root=tmp_path)
+    probe = await host.prober.probe()
+    assert [(state.is_resting, state.info is None) for state in probe.devices] == [
+        (True, True),
+        (False, False),
+    ]
+    host.driver.clear_faults()
+    put_on_bus(tmp_path, "0000:01:00.0", "active")
+    assert [state.is_resting for state in (await host.prober.probe()).devices] == [False, False]
+
+
+async def test_beszel_1522_while_the_only_card_sleeps_nothing_of_it_is_open(
+    host: Host, tmp_path: Path
+) -> None:
+    host.install()
+    host.driver.add_gpu(pci_bus_id="00000000:01:00.0")
+    put_on_bus(tmp_path, "0000:01:00.0", "active")
+    host.make(deadline_s=PATIENCE_S, root=tmp_path)
+    awake = await host.prober.probe()
+    put_on_bus(tmp_path, "0000:01:00.0", "suspended")
+    await host.prober.probe()
+    host.driver.hang("*")
+    host.driver.fault("init hang")
+    asleep = await host.prober.probe()
+    assert not asleep.is_hung
+    assert (asleep.driver, asleep.num_devices) == (awake.driver, 1)
+    assert (asleep.devices[0].info, asleep.devices[0].reading) == (awake.devices[0].info, None)
+    assert asleep.devices[0].is_resting
+
+
+async def test_dcgm_exporter_716_letting_go_ends_the_child_and_the_next_look_starts_another(
+    host: Host,
+) -> None:
+    host.install()
+    host.driver.add_gpu()
+    await host.prober.probe()
+    first = host.prober.child_pid
+    assert await host.prober.let_go()
+    assert host.prober.child_pid is None
+    assert await host.prober.let_go(), "nothing is held"
+    assert is_whole(await host.prober.probe())
+    assert host.prober.child_pid != first
+
+
+async def test_a_child_that_is_stuck_is_not_let_go_of(host: Host) -> None:
+    host.install()
+    host.make()
+    host.driver.add_gpu()
+    await host.probe_until(is_whole)
+    stuck = host.prober.child_pid
+    host.driver.hang("nvmlDeviceGetTemperature")
+    await host.probe_until(lambda probe: probe.is_hung)
+    assert not await host.prober.let_go()
+    assert host.prober.child_pid == stuck
+
+
+async def test_netdata_14522_a_driver_that_is_slow_to_close_is_waited_for(host: Host) -> None:
+    host.install()
+    host.make(deadline_s=PATIENCE_S)
+    host.driver.add_gpu()
+    await host.prober.probe()
+    host.driver.delay("nvmlShutdown", 2.5)
+    assert await host.prober.let_go()
+    assert host.prober.child_pid is None

@@ -18,7 +18,7 @@ from gpumesh.daemon.prober_wire import (
     encode,
 )
 from gpumesh.errors import RejectedError
-from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Process, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, MigInstance, Process, Reading
 
 READINGS = st.builds(
     Reading,
@@ -26,6 +26,11 @@ READINGS = st.builds(
     power_w=st.none() | st.floats(0, 5000),
     clocks_event_reasons=st.none() | st.integers(0, (1 << 64) - 1),
     remap_failed=st.none() | st.booleans(),
+    nvlinks=st.none() | st.lists(st.none() | st.booleans(), max_size=18).map(tuple),
+    mig_instances=st.none()
+    | st.lists(st.builds(MigInstance, st.text(), st.integers(0, 99), st.integers(0, 9)), max_size=7).map(
+        tuple
+    ),
     processes=st.none()
     | st.lists(
         st.builds(Process, st.integers(1, 1 << 22), st.just("compute"), st.none() | st.integers(0, 1 << 40))
@@ -39,6 +44,7 @@ STATES = st.builds(
     error=st.text(),
     error_code=st.none() | st.integers(0, 999),
     is_lost=st.booleans(),
+    xids=st.lists(st.integers(0, 999), max_size=3).map(tuple),
 )
 
 

@@ -22,6 +22,7 @@ HOST = HostProbe(
     os="Debian GNU/Linux 12 (bookworm)",
     toolkit_version="1.14.6",
     is_nouveau_loaded=False,
+    is_clock_synchronised=True,
 )
 
 

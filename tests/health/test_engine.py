@@ -272,3 +272,24 @@ def test_a_lost_card_that_is_taken_out_on_purpose_is_forgotten_by_gpu_expected()
     report = told.look(answered([geforce(0)]))
     assert [gpu.uuid for gpu in report.gpus] == [uuid(0)]
     assert report.findings == ()
+
+
+def test_beszel_1522_a_card_that_was_let_sleep_keeps_what_was_concluded_of_it() -> None:
+    course = Course()
+    course.look(answered([h100(remap_pending=True)]))
+    awake = course.look(answered([h100(remap_pending=True)])).gpus[0]
+    sleeping = replace(h100(), reading=None, is_resting=True)
+    asleep = course.look_for(answered([sleeping]), 7200).gpus[0]
+    assert asleep == awake
+    assert course.look(answered([h100()]), times=3).gpus[0].verdict is Verdict.HEALTHY
+
+
+def test_a_card_that_sleeps_since_before_the_start_is_unknown_and_not_lost() -> None:
+    first = Course()
+    first.look(answered([h100()]))
+    again = Course(inventory=first.health.inventory)
+    sleeping = replace(h100(), info=None, reading=None, is_resting=True)
+    report = again.look(answered([sleeping], num_devices=1))
+    assert report.findings == ()
+    assert (report.gpus[0].verdict, report.gpus[0].findings) == (Verdict.UNKNOWN, ())
+    assert again.look(answered([h100()])).gpus[0].verdict is Verdict.HEALTHY

@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 
 from gpumesh.errors import DriverAbsentError, DriverError
-from gpumesh.health.devices import DeviceState, Process, Reading
-from gpumesh.health.nvml import NvmlDriver
+from gpumesh.health.devices import DeviceState, MigInstance, Process, Reading
+from gpumesh.health.nvml import SELDOM_LOOKS, NvmlDriver
+from gpumesh.health.nvml_events import MAX_EVENTS
 from gpumesh.health.simulated import load_profile
 from tests.fakes.conftest import OLDEST_BINDINGS
 from tests.fakes.conftest import oldest_bindings as oldest_bindings  # noqa: PLC0414 - a fixture
 from tests.fakes.nvml import build, profile
 from tests.fakes.nvml.state import FakeDriver
+from tests.health.builders import Course, answered, codes
 
 LOST, NOT_FOUND, UNKNOWN = 15, 28, 999
 MIB = 1 << 20
@@ -90,6 +92,9 @@ def test_every_value_of_a_captured_card_is_read_and_what_it_lacks_is_absent(
         minor=0,
     )
     expected = known.loaded if load == "loaded" else known.idle
+    if binding == OLDEST_BINDINGS:
+        # That binding has no calls for these.
+        expected = replace(expected, temperature_margin_c=None, addressing_mode=None)
     reading = read(driver)
     assert reading.processes is not None
     assert expected.processes is not None
@@ -103,6 +108,31 @@ def test_every_value_of_a_captured_card_is_read_and_what_it_lacks_is_absent(
     assert replace(reading, **unlike, memory_free_bytes=0) == replace(expected, **unlike, memory_free_bytes=0)
     assert (reading.energy_mj or 0) > 0
     assert state.num_dropped == 0
+
+
+def test_a_margin_below_zero_is_a_small_number_and_not_an_absurd_one(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("h100")
+    cards.set(0, "temperature_margin_c", -3)
+    driver.open()
+    state = driver.probe_device(0)
+    assert state.info is not None
+    assert state.info.temperature_slowdown_margin_c == -2
+    assert read(driver).temperature_margin_c == -3
+    assert state.num_dropped == 0
+
+
+def test_an_h100_at_87_degrees_within_its_own_margin_is_well(cards: FakeDriver, driver: NvmlDriver) -> None:
+    cards.add_gpu("h100", load="loaded")
+    cards.set(0, "temperature_c", 87)
+    cards.set(0, "temperature_margin_c", 0)
+    driver.open()
+    card = driver.probe_device(0)
+    assert Course(interval_s=10).look_for(answered([card]), 600).gpus[0].findings == ()
+    cards.set(0, "temperature_margin_c", -2)
+    hot = driver.probe_device(0)
+    assert codes(Course(interval_s=10).look_for(answered([hot]), 60).gpus[0]) == ["temperature/hot"]
 
 
 def test_a_geforce_card_says_nothing_of_ecc(cards: FakeDriver, driver: NvmlDriver) -> None:
@@ -253,11 +283,15 @@ def test_processes_have_names_where_proc_tells_and_unknown_memory_is_not_zero(
     cards.set(0, "process 4343", "compute unavailable")
     (tmp_path / "proc/4242").mkdir(parents=True)
     (tmp_path / "proc/4242/comm").write_text("blender\n")
+    number = (tmp_path / "proc/4242").stat().st_uid
     driver.open()
     assert set(read(driver).processes or ()) == {
-        Process(4242, "compute+graphics", 360 * MIB, "blender"),
+        Process(4242, "compute+graphics", 360 * MIB, "blender", user=str(number)),
         Process(4343, "compute", None, None),
     }
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text(f"broken\nroot:x\nada:x:{number}:100:Ada:/home/ada:/bin/sh\n")
+    assert {item.user for item in read(driver).processes or ()} == {"ada", None}
 
 
 def test_cards_that_move_up_keep_their_identity(cards: FakeDriver, driver: NvmlDriver) -> None:
@@ -352,6 +386,241 @@ def test_every_call_is_announced_before_it_is_made(cards: FakeDriver, tmp_path: 
     cards.fail("nvmlDeviceGetFanSpeed", LOST)
     state: DeviceState = driver.probe_device(0)
     assert state.is_lost
-    assert calls[-1] == "nvmlDeviceGetFanSpeed on gpu 0"
+    assert [call for call in calls if "Event" not in call][-1] == "nvmlDeviceGetFanSpeed on gpu 0"
     driver.close()
     assert calls[-1] == "nvmlShutdown"
+
+
+def xids(driver: NvmlDriver, index: int = 0) -> tuple[int, ...]:
+    return driver.probe_device(index).xids
+
+
+def test_an_xid_is_told_once_and_by_its_own_card(cards: FakeDriver, driver: NvmlDriver, binding: str) -> None:
+    cards.add_gpu("h100")
+    cards.add_gpu("h200")
+    driver.open()
+    assert (xids(driver, 0), xids(driver, 1)) == ((), ())
+    cards.xid(1, 31)
+    cards.xid(1, 43)
+    assert (xids(driver, 0), xids(driver, 1)) == ((), (31, 43))
+    assert (xids(driver, 0), xids(driver, 1)) == ((), ())
+
+
+def test_a_card_that_is_lost_still_tells_the_xid_and_silences_no_other(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    bad, good = cards.add_gpu("h100"), cards.add_gpu("h100")
+    driver.open()
+    assert (xids(driver, bad), xids(driver, good)) == ((), ())
+    cards.xid(bad, 79)
+    cards.lose(bad)
+    state = driver.probe_device(bad)
+    assert (state.is_lost, state.xids) == (True, (79,))
+    cards.xid(good, 31)
+    assert (xids(driver, bad), xids(driver, good)) == ((), (31,))
+    cards.clear_faults()
+    assert xids(driver, bad) == ()
+    cards.xid(bad, 13)
+    assert xids(driver, bad) == (13,), "watched anew since it answers again"
+
+
+def test_a_card_without_events_is_asked_once_and_read_all_the_same(cards: FakeDriver, tmp_path: Path) -> None:
+    calls: list[str] = []
+    cards.add_gpu("h100")
+    cards.set(0, "event_types", None)
+    driver = NvmlDriver(root=tmp_path, announce=calls.append)
+    driver.open()
+    assert read(driver).temperature_c == 41
+    read(driver)
+    assert calls.count("nvmlDeviceGetSupportedEventTypes on gpu 0") == 1
+    assert "nvmlEventSetWait_v2 on gpu 0" not in calls
+    driver.close()
+
+
+def test_a_flood_of_events_is_taken_in_bounded_bites(cards: FakeDriver, driver: NvmlDriver) -> None:
+    cards.add_gpu("h100")
+    driver.open()
+    assert xids(driver) == ()
+    lines = "".join(f"xid gpu 0 31 {number}\n" for number in range(1, MAX_EVENTS + 11))
+    cards.path.write_text(cards.text() + lines)
+    assert [len(xids(driver)) for _ in range(3)] == [MAX_EVENTS, 10, 0]
+
+
+def test_closing_lets_go_of_the_event_sets(cards: FakeDriver, tmp_path: Path) -> None:
+    calls: list[str] = []
+    cards.add_gpu("h100")
+    driver = NvmlDriver(root=tmp_path, announce=calls.append)
+    driver.open()
+    read(driver)
+    driver.close()
+    assert calls[-2:] == ["nvmlEventSetFree on gpu 0", "nvmlShutdown"]
+
+
+def test_a_link_that_is_down_is_told_and_one_that_is_not_there_is_not_down(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("h100")
+    cards.set(0, "num_nvlinks", 4)
+    cards.set(0, "nvlinks_down_mask", 0b0100)
+    driver.open()
+    state = driver.probe_device(0)
+    assert state.reading is not None
+    assert state.reading.nvlinks == (True, True, False, True)
+    cards.fail("nvmlDeviceGetNvLinkState", 3, slot=0)
+    driver.close()
+    driver.open()
+    state = driver.probe_device(0)
+    assert state.reading is not None
+    assert state.reading.nvlinks == (None, None, None, None)
+    assert state.error == ""
+
+
+def test_a_card_without_links_has_none_and_not_zero_that_are_up(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("rtx-4080-super")
+    driver.open()
+    state = driver.probe_device(0)
+    assert state.info is not None
+    assert state.info.num_nvlinks is None
+    assert read(driver).nvlinks is None
+
+
+def test_nvlink_counters_are_those_of_all_links(cards: FakeDriver, driver: NvmlDriver) -> None:
+    cards.add_gpu("h100")
+    for field, value in ((38, 1), (45, 2), (52, 3), (59, 4), (138, 1000), (139, 2000)):
+        cards.set(0, f"field {field}", value)
+    driver.open()
+    reading = read(driver)
+    assert (reading.nvlink_tx_kib, reading.nvlink_rx_kib) == (1000, 2000)
+    assert (reading.nvlink_crc_flit_errors, reading.nvlink_crc_data_errors) == (1, 2)
+    assert (reading.nvlink_replay_errors, reading.nvlink_recovery_errors) == (3, 4)
+
+
+def carve(cards: FakeDriver, slot: int) -> None:
+    """Turn MIG on, as an A100 or H100 then answers: neither utilisation nor remapped rows."""
+    cards.set(slot, "mig_mode", 1)
+    for key in ("utilization_gpu_percent", "utilization_memory_percent", "remapped_rows_correctable"):
+        cards.set(slot, key, None)
+
+
+def test_mig_instances_are_told_with_their_memory_as_it_is_now(
+    cards: FakeDriver, driver: NvmlDriver, binding: str
+) -> None:
+    cards.add_gpu("h100")
+    carve(cards, 0)
+    cards.set(0, "mig 1", "1g.10gb 9 0 9856MiB 24MiB")
+    cards.set(0, "mig 3", "3g.40gb 2 0 40320MiB 0")
+    driver.open()
+    reading = read(driver)
+    assert reading.mig_enabled
+    assert reading.utilization_gpu_percent is None
+    assert reading.remapped_correctable is None
+    assert reading.temperature_c == 41, "what the parent can say is there"
+    first, second = reading.mig_instances or ()
+    assert first.uuid.startswith("MIG-")
+    assert first.uuid != second.uuid
+    assert replace(first, uuid="") == MigInstance("", 9, 0, "1g.10gb", 9856 * MIB, 24 * MIB, 9832 * MIB)
+    assert (second.profile, second.memory_used_bytes) == ("3g.40gb", 0)
+    cards.set(0, "mig 1", "1g.10gb 9 0 9856MiB 1024MiB")
+    assert [item.memory_used_bytes for item in read(driver).mig_instances or ()] == [1024 * MIB, 0]
+
+
+def test_mig_that_is_on_without_instances_is_empty_and_off_is_absent(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("h100")
+    driver.open()
+    assert read(driver).mig_instances is None
+    carve(cards, 0)
+    assert read(driver).mig_instances == ()
+    cards.set(0, "mig_mode", 0)
+    assert read(driver).mig_instances is None
+
+
+def test_memory_of_a_mig_instance_that_a_container_may_not_see_is_absent(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("h100")
+    carve(cards, 0)
+    cards.set(0, "mig 1", "1g.10gb 9 0 9856MiB 24MiB")
+    cards.fail("nvmlDeviceGetMemoryInfo", 4)
+    driver.open()
+    (instance,) = read(driver).mig_instances or ()
+    assert instance.memory_used_bytes is None
+
+
+def test_a_vgpu_guest_is_never_asked_for_what_its_kernel_warns_about(
+    cards: FakeDriver, tmp_path: Path
+) -> None:
+    calls: list[str] = []
+    cards.add_gpu("h100")
+    cards.set(0, "virtualization_mode", 2)
+    driver = NvmlDriver(root=tmp_path, announce=calls.append)
+    driver.open()
+    reading = read(driver)
+    assert reading.remap_banks_max is None
+    assert reading.ecc_enabled
+    assert "nvmlDeviceGetRowRemapperHistogram on gpu 0" not in calls
+    driver.close()
+
+
+def test_what_hardly_changes_is_read_once_in_a_while(cards: FakeDriver, tmp_path: Path) -> None:
+    calls: list[str] = []
+    cards.add_gpu("h100")
+    driver = NvmlDriver(root=tmp_path, announce=calls.append)
+    driver.open()
+    readings = [read(driver) for _ in range(SELDOM_LOOKS + 1)]
+    assert calls.count("nvmlDeviceGetEccMode on gpu 0") == 2
+    assert calls.count("nvmlDeviceGetTemperature on gpu 0") == SELDOM_LOOKS + 1
+    assert {reading.ecc_enabled for reading in readings} == {True}
+    driver.close()
+
+
+def test_time_under_each_reason_for_slow_clocks_is_counted(cards: FakeDriver, driver: NvmlDriver) -> None:
+    cards.add_gpu("h100")
+    cards.set(0, "violation_power_ns", 5_000)
+    cards.set(0, "slowdown_hardware_thermal_ns", 7_000)
+    cards.set(0, "violation_thermal_ns", 0xFFFFFFFFFFFFFFFF)
+    driver.open()
+    state = driver.probe_device(0)
+    assert state.reading is not None
+    assert state.reading.power_violation_ns == 5_000
+    assert state.reading.slowdown_hardware_thermal_ns == 7_000
+    assert state.reading.thermal_violation_ns is None, "all bits set is no time"
+    assert state.num_dropped == 1
+
+
+def test_the_host_that_limits_the_link_can_be_told_from_the_card(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("rtx-4080-super")
+    cards.set(0, "pcie_generation_max", 3)
+    driver.open()
+    info = driver.probe_device(0).info
+    assert info is not None
+    assert (info.pcie_gen_max, info.pcie_gen_card_max) == (3, 4)
+
+
+def test_a_fabric_that_is_not_ready_is_told_and_one_that_is_not_there_is_absent(
+    cards: FakeDriver, driver: NvmlDriver
+) -> None:
+    cards.add_gpu("h100")
+    cards.add_gpu("rtx-4080-super")
+    cards.set(0, "fabric_state", 2)
+    driver.open()
+    assert (read(driver, 0).fabric_state, read(driver, 0).fabric_status) == (2, None)
+    assert read(driver, 1).fabric_state is None
+
+
+def test_a_look_at_a_card_is_a_bounded_number_of_calls(cards: FakeDriver, tmp_path: Path) -> None:
+    calls: list[str] = []
+    cards.add_gpu("h100", load="loaded")
+    driver = NvmlDriver(root=tmp_path, announce=calls.append)
+    driver.open()
+    read(driver)
+    calls.clear()
+    read(driver)
+    assert len(calls) <= 32
+    assert len(set(calls)) >= len(calls) - 6, "the same call only for clocks, memory's forms and the like"
+    driver.close()

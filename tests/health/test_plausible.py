@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,3 +49,11 @@ def test_more_memory_used_than_the_card_has_is_dropped() -> None:
 def test_absurd_limits_of_a_card_are_dropped_too() -> None:
     info = DeviceInfo(0, "GPU-1", "x", "", temperature_slowdown_c=65535, memory_total_bytes=0, pcie_gen_max=4)
     assert keep_plausible(info) == (DeviceInfo(0, "GPU-1", "x", "", pcie_gen_max=4), 2)
+
+
+def test_every_number_of_what_a_card_is_has_bounds_too() -> None:
+    numbers = [item.name for item in fields(DeviceInfo) if item.type in {"int | None", "float | None"}]
+    absurd: dict[str, Any] = dict.fromkeys(numbers, -(1 << 40))
+    kept, num_dropped = keep_plausible(DeviceInfo(0, "GPU-1", "a", "00000000:01:00.0", **absurd))
+    assert kept == DeviceInfo(0, "GPU-1", "a", "00000000:01:00.0")
+    assert num_dropped == len(numbers)

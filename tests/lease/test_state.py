@@ -120,3 +120,20 @@ def test_only_an_enforced_baseline_takes_work_away(mode: str, is_met: bool | Non
     found, reason = condition(report(baseline=Baseline(mode, "built-in", (item,))))
     assert found is state
     assert ("driver" in reason) is (state is HostState.UNHEALTHY)
+
+
+def test_what_is_silenced_is_no_reason() -> None:
+    silenced = Finding("pcie", "host", Severity.CRITICAL, "8 of 16 lanes", silenced_until=2e9)
+    counting = Finding("driver", "host", Severity.CRITICAL, "no driver")
+    both = HealthReport(Verdict.UNHEALTHY, (silenced, counting))
+    assert condition(both) == (HostState.UNHEALTHY, "no driver")
+
+
+def test_an_enforced_baseline_that_is_silenced_keeps_nobody_out() -> None:
+    unmet = Baseline("enforce", "x.toml", (BaselineItem("clock", "synchronised", "not", is_met=False),))
+    told = Finding("baseline", "host", Severity.CRITICAL, "the clock")
+    gpu = Gpu("GPU-1", 0, "A", verdict=Verdict.HEALTHY)
+    report = HealthReport(Verdict.HEALTHY, (told,), (gpu,), driver_version="1", baseline=unmet)
+    assert condition(report)[0] is HostState.UNHEALTHY
+    silenced = replace(report, findings=(replace(told, silenced_until=2e9),))
+    assert condition(silenced) == (HostState.READY, "")

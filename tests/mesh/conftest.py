@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from gpumesh.config import Config
+from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.mesh.engine import Mesh
 from gpumesh.model import (
     Action,
@@ -28,7 +29,6 @@ from gpumesh.model import (
     Verdict,
     View,
 )
-from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.ports import CloseStream, OpenStream, SendStream
 from gpumesh.swim.seal import FleetSealer
 

@@ -339,3 +339,39 @@ def test_twenty_hosts_that_start_together_are_ready_within_fifteen_seconds(world
         ),
         15.0,
     )
+
+
+def test_reasons_name_hosts_and_fields_keep_ids(world: World, fleet: list[Host]) -> None:
+    victim = fleet[2]
+    world.cut_power(victim)
+    world.run_until(lambda: world.all_see(victim, HostState.FAILED), 30.0)
+    others = [host for host in fleet if host is not victim]
+    ids = {host.host_id for host in fleet}
+    events = [event for host in others for event in host.events if event.host_id == victim.host_id]
+    failed = [event for event in events if event.kind in {"host.suspected", "host.failed"}]
+    assert failed
+    for event in failed:
+        assert any(f"host-{host.number}" in event.reason for host in others), event.reason
+        assert set(str(event.fields["accusers"]).split(",")) <= ids
+    seen = world.seen(others[0], victim)
+    assert seen is not None
+    for reason in [seen.reason, *(event.reason for event in events)]:
+        assert not any(host_id[:8] in reason for host_id in ids), reason
+
+
+def test_a_host_that_lost_its_state_is_taken_as_a_later_run(world: World, fleet: list[Host]) -> None:
+    old = fleet[3]
+    for _ in range(3):
+        old = world.restart(old)
+        world.run(1.0)
+    world.run_until(lambda: world.all_see(old, HostState.READY), 90.0)
+    world.cut_power(old)
+    world.run(40.0)
+    reborn = world.start(3, epoch=1, is_first_run=True)
+    world.run_until(lambda: world.all_see(reborn, HostState.COOLDOWN), 5.0)
+    assert reborn.mesh.epoch == 5
+    world.run_until(lambda: world.all_see(reborn, HostState.READY), 70.0)
+    for host in fleet[:3]:
+        seen = world.seen(host, reborn)
+        assert seen is not None
+        assert (seen.epoch, seen.health) == (5, reborn.health)

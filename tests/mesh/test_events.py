@@ -70,11 +70,16 @@ def test_each_change_of_membership_has_its_kind(
 
 
 def test_member_event_carries_instant_name_reason_and_fields(queue: EventQueue, reporter: Reporter) -> None:
-    reporter.tell_member(change(ALIVE, SUSPECT))
+    reporter.tell_member(replace(change(ALIVE, SUSPECT), accusers=("id-2", "id-3")), "because")
     (event,) = drain(queue)
     assert (event.kind, event.time, event.host_id, event.host) == ("host.suspected", 1.8e9, "id", "host-1")
     assert event.reason == "because"
-    assert event.fields == {"address": "10.0.0.1:7977", "epoch": 1, "incarnation": 4}
+    assert event.fields == {
+        "address": "10.0.0.1:7977",
+        "epoch": 1,
+        "incarnation": 4,
+        "accusers": "id-2,id-3",
+    }
 
 
 def test_state_event_names_both_states(queue: EventQueue, reporter: Reporter) -> None:

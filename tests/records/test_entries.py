@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,3 +174,14 @@ def test_absurd_field_makes_the_entry_unreadable(field: str, absurd: object) -> 
 def test_parsers_are_total(value: Any) -> None:
     for parse in PARSERS:
         parse(value)
+
+
+def test_a_silenced_finding_is_silenced_everywhere_and_gives_way_to_those_that_count() -> None:
+    silenced = replace(finding("gpu/" + UUID, Severity.CRITICAL, "x" * 200), silenced_until=1.8e9)
+    both = gpu(findings=(silenced, finding("gpu/" + UUID)))
+    read = entries.parse_gpu(UUID, entries.encode_gpu(both))
+    assert read is not None
+    assert [item.silenced_until for item in read.findings] == [None, 1.8e9]
+    many = entries.parse_gpu(UUID, entries.encode_gpu(gpu(findings=(silenced,) * 20 + (finding(),))))
+    assert many is not None
+    assert many.findings[0].silenced_until is None

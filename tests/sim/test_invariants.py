@@ -142,10 +142,34 @@ def test_state_shown_to_people_must_be_true(make_world: MakeWorld) -> None:
     world.node(0).events.append(shown(world, 1, HostState.READY, HostState.FAILED))
     world.say(0)
     assert broken(world) == ["states_are_true"]
-    world.node(0).events.append(shown(world, 2, HostState.READY, HostState.LEFT))
-    world.node(0).events.append(shown(world, 2, HostState.LEFT, HostState.FAILED))
+
+
+def test_state_told_just_after_a_new_run_may_be_that_of_the_run_before(make_world: MakeWorld) -> None:
+    world = make_world(watches=[StatesAreTrue()])
+    world.node(0).rows = [row for number in range(2) for row in world.node(number).rows]
+    world.restart(world.hosts[1])
+    world.node(0).rows[1] = replace(world.node(0).rows[1], epoch=2)
+    told = shown(world, 1, HostState.SUSPECT, HostState.FAILED)
+    world.node(0).events.append(told)
+    world.say(0, replace(change(world, 1, ALIVE, FAILED, epoch=2), is_new_epoch=True))
+    assert broken(world) == []
+    world.run_for(StatesAreTrue.TOLD_WITHIN_S)
+    world.node(0).events.append(told)
     world.say(0)
-    assert broken(world) == ["states_are_true"] * 2
+    assert broken(world) == ["states_are_true"]
+
+
+def test_goodbye_once_shown_must_not_turn_into_failure(make_world: MakeWorld) -> None:
+    world = make_world(watches=[StatesAreTrue()])
+    world.node(0).rows = [row for number in range(2) for row in world.node(number).rows]
+    world.leave(world.hosts[1])
+    world.node(0).events.append(shown(world, 1, HostState.READY, HostState.FAILED))
+    world.say(0)
+    assert broken(world) == []
+    world.node(0).events.append(shown(world, 1, HostState.READY, HostState.LEFT))
+    world.node(0).events.append(shown(world, 1, HostState.LEFT, HostState.FAILED))
+    world.say(0)
+    assert broken(world) == ["states_are_true"]
 
 
 def test_hosts_that_show_the_same_states_must_place_alike(make_world: MakeWorld) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpumesh.health.devices import DriverInfo, Probe, Reading
+from gpumesh.health.devices import DriverInfo, MigInstance, Probe, Reading, XidCount
 from gpumesh.model import Finding, HealthReport, HostState, Severity, Verdict
 from gpumesh.status import documents
 from tests.samples.fleet import NOW, host, sample_probe, sample_view
@@ -90,4 +90,55 @@ def test_states_are_counted_worst_first() -> None:
         "cordoned",
         "degraded",
         "ready",
+    ]
+
+
+def test_what_a_card_is_and_its_links_and_slices_are_shown_and_what_it_lacks_is_absent() -> None:
+    probe = sample_probe()
+    device = probe.devices[0]
+    assert device.info is not None
+    assert device.reading is not None
+    changed = replace(
+        device,
+        info=replace(device.info, power_limit_max_w=450.0),
+        reading=replace(
+            device.reading,
+            nvlinks=(True, False, None),
+            mig_instances=(MigInstance("MIG-1", 9, 0, "1g.10gb"),),
+        ),
+    )
+    document = documents.status_document(sample_view(), replace(probe, devices=(changed,)))
+    gpu = document["gpus"][0]
+    assert gpu["device"]["power_limit_max_w"] == 450.0
+    assert not {"serial", "uuid"} & set(gpu["device"])
+    assert gpu["reading"]["nvlinks"] == [True, False, None]
+    assert gpu["reading"]["mig_instances"] == [
+        {"uuid": "MIG-1", "gpu_instance": 9, "compute_instance": 0, "profile": "1g.10gb"}
+    ]
+    assert document["gpus"][1]["device"] is None
+
+
+def test_a_card_that_was_let_sleep_is_told_from_one_that_could_not_be_read() -> None:
+    probe = sample_probe()
+    asleep = replace(probe.devices[0], reading=None, is_resting=True)
+    document = documents.status_document(sample_view(), replace(probe, devices=(asleep, probe.devices[1])))
+    assert [(gpu["resting"], gpu["reading"] is None) for gpu in document["gpus"]] == [
+        (True, True),
+        (False, False),
+    ]
+
+
+def test_xids_are_shown_with_count_and_time() -> None:
+    counts = (XidCount("GPU-1", "00000000:01:00.0", 31, 2, NOW, is_settled=True),)
+    document = documents.probe_document(replace(sample_probe(), xids=counts))
+    assert document is not None
+    assert document["xids"] == [
+        {
+            "uuid": "GPU-1",
+            "pci_bus_id": "00000000:01:00.0",
+            "xid": 31,
+            "count": 2,
+            "last": "2027-01-15T08:00:00.000Z",
+            "settled": True,
+        }
     ]

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumesh.health.devices import Probe, Reading
+from gpumesh.health.devices import MigInstance, Probe, Reading, XidCount
 from gpumesh.model import HostState
-from gpumesh.status.metrics import MAX_HOST_SERIES, Metrics, mesh_exposition
-from tests.samples.fleet import SampleSource, host, sample_probe, sample_view
+from gpumesh.status.metrics import MAX_HOST_SERIES, exposition, mesh_exposition
+from tests.samples.fleet import NOW, SampleSource, host, sample_probe, sample_view, uuid_of
 from tests.status.conftest import Face
 
 COUNTERS = {"beat": 42.0, "drops/replay": 3.0, "drops/unknown_key": 1.0, "sent/ping": 10.0, "members": 5.0}
@@ -145,9 +145,73 @@ def test_promtool_finds_nothing_wrong_with_our_own_names() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed (Debian: apt install prometheus)")
-    text = Metrics().exposition(SampleSource()).decode()
+    text = exposition(SampleSource()).decode()
     own = "".join(f"{line}\n" for line in text.splitlines() if "DCGM_FI_" not in line)
     found = subprocess.run(
         [promtool, "check", "metrics"], input=own, capture_output=True, text=True, check=False
     )
     assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_dcgm_exporter_500_each_xid_has_a_count_and_a_time_also_on_a_lost_card() -> None:
+    uuid = uuid_of(1, 0)
+    counts = (
+        XidCount(uuid, "00000000:01:00.0", 31, 3, NOW - 60, is_settled=True),
+        XidCount(uuid, "00000000:01:00.0", None, 1, NOW, is_settled=False),
+    )
+    probe = replace(sample_probe(), xids=counts)
+    lost = replace(probe.devices[0], is_lost=True, reading=None)
+    text = mesh_exposition(sample_view(), replace(probe, devices=(lost,)), {})
+    labels = {"UUID": uuid, "pci_bus_id": "00000000:01:00.0"}
+    assert series(text, "gpumesh_xid_total") == [({**labels, "xid": "31"}, 3)]
+    assert series(text, "gpumesh_xid_last_timestamp_seconds") == [({**labels, "xid": "31"}, NOW - 60)]
+    assert series(text, "gpumesh_off_the_bus_total") == [(labels, 1)]
+
+
+def test_of_several_standing_xids_the_latest_is_the_gauge_and_a_lost_card_keeps_it() -> None:
+    view = sample_view()
+    me, hurt = view.hosts[0], view.hosts[1]
+    assert me.health is not None
+    assert hurt.health is not None
+    fall = hurt.health.gpus[1].findings[1]
+    fault = replace(fall, evidence={"xid": 31}, since=NOW)
+    gpu = replace(me.health.gpus[0], findings=(fall, fault))
+    me = replace(me, health=replace(me.health, gpus=(gpu,)))
+    counts = tuple(
+        XidCount(gpu.uuid, gpu.pci_bus_id, xid, 1, last, is_settled=False)
+        for xid, last in ((31, NOW - 60), (79, NOW - 5))
+    )
+    probe = sample_probe()
+    lost = replace(probe.devices[0], is_lost=True, reading=None)
+    text = mesh_exposition(replace(view, hosts=(me,)), replace(probe, devices=(lost,), xids=counts), {})
+    assert [value for _, value in series(text, "DCGM_FI_DEV_XID_ERRORS")] == [79.0]
+    assert series(text, "DCGM_FI_DEV_SM_CLOCK") == []
+
+
+def test_a_mig_instance_has_its_memory_under_dcgm_exporters_labels() -> None:
+    probe = sample_probe()
+    device = probe.devices[0]
+    assert device.reading is not None
+    instances = (
+        MigInstance("MIG-1", 9, 0, "1g.10gb", 9856 << 20, 24 << 20, 9832 << 20),
+        MigInstance("MIG-2", 9, 1, "1c.1g.10gb", 9856 << 20, 24 << 20, 9832 << 20),
+        MigInstance("MIG-3", 11, 0, "1g.10gb"),
+    )
+    carved = replace(device, reading=replace(device.reading, mig_instances=instances))
+    text = mesh_exposition(sample_view(), replace(probe, devices=(carved,)), {})
+    used = {labels.get("GPU_I_ID"): value for labels, value in series(text, "DCGM_FI_DEV_FB_USED")}
+    assert used == {None: 300, "9": 24}
+    line = next(line for line in text.splitlines() if "GPU_I_ID" in line)
+    names = [part.partition("=")[0] for part in line[line.index("{") + 1 : line.index("}")].split(",")]
+    assert names[4:8] == ["modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname"]
+
+
+def test_bandwidth_of_nvlink_is_both_ways_or_nothing() -> None:
+    probe = sample_probe()
+    device = probe.devices[0]
+    assert device.reading is not None
+    linked = replace(device, reading=replace(device.reading, nvlink_tx_kib=100, nvlink_rx_kib=20))
+    half = replace(device, reading=replace(device.reading, nvlink_tx_kib=100))
+    text = mesh_exposition(sample_view(), replace(probe, devices=(linked, half)), {})
+    lines = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{")]
+    assert [line.rpartition(" ")[2] for line in lines] == ["120"]

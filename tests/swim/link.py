@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
+from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.engine import Swim
-from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.parameters import Parameters
 from gpumesh.swim.ports import (
     CloseStream,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.model import Address, Reachability
-from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.parameters import LAN, Parameters
 from gpumesh.swim.ports import MemberForgotten
 from gpumesh.swim.seal import FleetSealer

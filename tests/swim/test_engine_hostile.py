@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.engine import Swim
-from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.parameters import LAN
 from gpumesh.swim.ports import CloseStream, SendStream
 from gpumesh.swim.seal import FleetSealer
@@ -118,7 +118,7 @@ def test_no_talk_of_key_holders_however_absurd_breaks_an_invariant(
     messages: list[tuple[Sender, Primary, list[Statement | Vouch], Address, float]],
 ) -> None:
     swim, liar = engine(), FleetSealer(KEY, "test", bytes([99] * 16))
-    now, own_incarnation = 0.0, 0
+    now, own = 0.0, (1, 0)
     seen: dict[str, tuple[int, bool, int]] = {}
     for sender, primary, statements, source, wait_s in messages:
         body = encode_body(
@@ -131,9 +131,8 @@ def test_no_talk_of_key_holders_however_absurd_breaks_an_invariant(
             assert len(data) <= LAN.datagram_bytes
         rows = swim.members()
         assert len({row.host_id for row in rows}) == len(rows)
-        assert rows[0].epoch == 1
-        assert rows[0].incarnation >= own_incarnation
-        own_incarnation = rows[0].incarnation
+        assert (rows[0].epoch, rows[0].incarnation) >= own
+        own = (rows[0].epoch, rows[0].incarnation)
         for row in rows[1:]:
             key = (row.epoch, row.reachability is Reachability.LEFT, row.incarnation)
             assert seen.get(row.host_id, key) <= key, "epochs and incarnations never fall"
@@ -242,7 +241,8 @@ def test_another_host_cannot_accuse_in_nobodys_name() -> None:
 
 def test_streams_are_bounded_in_number() -> None:
     swim = engine()
-    accepted = [swim.handle_stream_accepted(OUTSIDE, 0.0) for _ in range(LAN.num_streams + 5)]
+    sources = [Address(f"10.6.0.{number}", 40_000) for number in range(LAN.num_streams + 5)]
+    accepted = [swim.handle_stream_accepted(source, 0.0) for source in sources]
     assert accepted.count(None) == 5
     assert swim.counters["drops/streams"] == 5
     run_timers(swim, LAN.stream_timeout_s + 0.1)
@@ -276,3 +276,12 @@ def test_the_link_itself_is_deterministic() -> None:
 
     assert trace(7) == trace(7)
     assert trace(7) != trace(8)
+
+
+def test_who_shows_no_key_cannot_hold_all_streams() -> None:
+    swim = engine()
+    stranger, peer = Address("10.6.6.6", 40_000), Address("10.0.0.9", 50_000)
+    taken = [swim.handle_stream_accepted(stranger, 0.0) for _ in range(200)]
+    assert 0 < sum(stream is not None for stream in taken) <= LAN.num_streams // 2
+    assert swim.counters["drops/streams_source"] > 0
+    assert swim.handle_stream_accepted(peer, 0.0) is not None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpumesh.model import Address, Reachability
-from gpumesh.swim.ports import MemberChanged
+from gpumesh.swim.ports import EpochOvertaken, MemberChanged
 from tests.swim.link import Host, Link, joined
 
 ALIVE, FAILED = Reachability.ALIVE, Reachability.FAILED
@@ -121,3 +123,116 @@ def test_every_change_carries_words_for_people() -> None:
     link.run(20.0)
     changes: list[MemberChanged] = [event for _, event in first.changes()]
     assert all(event.reason for event in changes)
+
+
+def overtakes(host: Host) -> list[EpochOvertaken]:
+    return [event for _, event in host.events if isinstance(event, EpochOvertaken)]
+
+
+@pytest.mark.parametrize("away_s", [0.0, 60.0])
+@pytest.mark.parametrize("has_left", [False, True])
+def test_a_host_that_lost_its_state_goes_on_above_what_the_fleet_remembers(
+    away_s: float, has_left: bool
+) -> None:
+    link = joined(3, seed=10)
+    first, second, _ = link.hosts.values()
+    old = link.add(3, epoch=7, seeds=peers(link))
+    link.run(10.0, until=link.is_whole)
+    if has_left:
+        old.engine.leave(link.now)
+        link._settle(old)
+        link.run(1.0)
+    link.kill(old)
+    link.run(away_s)
+    reborn = link.add(3, epoch=1, address=old.address, seeds=peers(link))
+    took_s = link.run(20.0, until=lambda: row(first, old.host_id) == (8, old.address, ALIVE))
+    assert took_s < 2.0
+    link.run(5.0)
+    assert link.is_whole()
+    assert all(row(host, old.host_id)[0] == 8 for host in (first, second, reborn))
+    assert [(event.remembered, event.epoch) for event in overtakes(reborn)] == [(7, 8)]
+    assert not any(host.conflicts() for host in link.hosts.values())
+
+
+def test_a_host_that_lost_its_state_and_moved_is_taken_once_its_old_self_is_failed() -> None:
+    link = joined(3, seed=11)
+    first, *_ = link.hosts.values()
+    old = link.add(3, epoch=7, seeds=peers(link))
+    link.run(10.0, until=link.is_whole)
+    link.kill(old)
+    link.add(3, epoch=1, address=ELSEWHERE, seeds=peers(link)[:1])
+    link.run(60.0, until=lambda: row(first, old.host_id) == (8, ELSEWHERE, ALIVE))
+    assert row(first, old.host_id) == (8, ELSEWHERE, ALIVE)
+    link.run(5.0)
+    assert link.is_whole()
+
+
+def test_a_living_later_run_elsewhere_is_not_outbid() -> None:
+    link = joined(3, seed=12)
+    *_, last = link.hosts.values()
+    newer = link.add(2, epoch=5, address=ELSEWHERE, seeds=peers(link))
+    link.run(60.0)
+    assert not overtakes(last)
+    assert not overtakes(newer)
+    assert last.conflicts()
+
+
+def move(link: Link, host: Host, address: Address) -> None:
+    """Let the host be reached and send from another address from now on."""
+    del link.hosts[host.address]
+    host.address = address
+    link.hosts[address] = host
+    host.engine.set_address(address, link.now)
+    link._settle(host)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_host_whose_address_changes_stays_the_same_run_and_is_reached_there(seed: int) -> None:
+    link = joined(6, seed=seed)
+    link.loss = 0.2
+    *others, last = link.hosts.values()
+    move(link, last, ELSEWHERE)
+    took_s = link.run(60.0, until=lambda: all(row(host, last.host_id)[1] == ELSEWHERE for host in others))
+    assert took_s < 15.0
+    link.loss = 0.0
+    link.run(30.0)
+    assert link.is_whole()
+    assert all(row(host, last.host_id) == (1, ELSEWHERE, ALIVE) for host in others)
+    assert last.engine.incarnation < 12
+
+
+def test_a_host_that_moves_back_is_followed_back() -> None:
+    link = joined(5, seed=13)
+    *others, last = link.hosts.values()
+    home = last.address
+    for address in (ELSEWHERE, home, ELSEWHERE, home):
+        move(link, last, address)
+        link.run(20.0, until=lambda: all(row(host, last.host_id)[1] == last.address for host in others))
+        link.run(3.0)
+    assert all(row(host, last.host_id) == (1, home, ALIVE) for host in others)
+    assert not any(host.conflicts() for host in link.hosts.values())
+
+
+def test_a_host_that_was_alone_on_loopback_is_reached_once_it_has_an_address() -> None:
+    link = joined(3, seed=14)
+    first, *_ = link.hosts.values()
+    late = link.add(9, address=Address("127.0.0.1", 7977), seeds=[])
+    link.run(5.0)
+    late.seeds = peers(link)[:1]
+    move(link, late, ELSEWHERE)
+    link.run(30.0, until=lambda: late.host_id in {view.host_id for view in first.engine.members()})
+    link.run(5.0)
+    assert row(first, late.host_id)[1:] == (ELSEWHERE, ALIVE)
+
+
+def test_an_address_that_leads_back_here_is_no_double() -> None:
+    link = joined(2, seed=15)
+    first, _ = link.hosts.values()
+    loopback = Address("127.0.0.1", 7977)
+    link.hosts[loopback] = first
+    link.add(9, address=Address("10.1.1.1", 7977), seeds=[])
+    first.engine.seed([loopback], link.now)
+    link._settle(first)
+    link.run(20.0)
+    assert first.engine.counters["drops/own_stream"] >= 1
+    assert first.conflicts() == []

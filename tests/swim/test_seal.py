@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.errors import RejectedError
-from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.seal import FleetSealer
 
 NOISE_REASONS = {"malformed", "version", "unkeyed", "unknown_key", "bad_label", "bad_tag"}

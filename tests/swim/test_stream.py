@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.errors import RejectedError
-from gpumesh.swim.keyring import FleetKey, Keyring
 from gpumesh.swim.parameters import MAX_FRAME_BYTES
 from gpumesh.swim.seal import FleetSealer
 from gpumesh.swim.stream import PREAMBLE, Channel
@@ -78,12 +78,22 @@ def test_frames_can_be_neither_doubled_nor_reordered_nor_sent_back() -> None:
     assert reason(opener, opener.seal(b"mine")) == "bad_tag"
 
 
-@pytest.mark.parametrize(("keys", "expected"), [((OTHER,), "unknown_key"), ((), "unknown_key")])
-def test_a_stranger_is_cut_off_at_its_first_frame(keys: tuple[FleetKey, ...], expected: str) -> None:
+@pytest.mark.parametrize("keys", [(OTHER,), ()])
+def test_serf_579_a_stranger_is_cut_off_at_once_and_knows_whose_key_it_lacks(
+    keys: tuple[FleetKey, ...],
+) -> None:
     opener, acceptor = channel(1, *keys, is_opener=True), channel(2, KEY, is_opener=False)
+    assert reason(acceptor, opener.preamble()) == "unknown_key"
+    assert reason(opener, acceptor.preamble()) == "unknown_key"
+    assert opener._sealer.unknown_key_id == KEY.key_id.hex()
+
+
+def test_during_a_rotation_ends_that_send_with_different_keys_understand_each_other() -> None:
+    opener, acceptor = channel(1, KEY, OTHER, is_opener=True), channel(2, OTHER, KEY, is_opener=False)
     acceptor.feed(opener.preamble())
     opener.feed(acceptor.preamble())
-    assert reason(acceptor, opener.seal(b"let me in")) == expected
+    assert acceptor.feed(opener.seal(b"there")) == [b"there"]
+    assert opener.feed(acceptor.seal(b"back")) == [b"back"]
 
 
 def test_another_label_is_cut_off() -> None:
@@ -110,8 +120,8 @@ def test_bytes_of_one_stream_are_bounded() -> None:
     [
         (b"GET / HTTP/1.1\r\n", "malformed"),
         (b"gmx", "malformed"),
-        (b"gms\x63" + bytes(16), "version"),
-        (PREAMBLE + bytes([2] * 16), "reflected"),
+        (b"gms\x63" + bytes(20), "version"),
+        (PREAMBLE + KEY.key_id + bytes([2] * 16), "reflected"),
     ],
 )
 def test_other_openings_are_refused(data: bytes, expected: str) -> None:

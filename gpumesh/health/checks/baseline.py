@@ -1,4 +1,9 @@
-"""Does the host fit the fleet's access baseline: driver, CUDA, container toolkit and kernel.
+"""Does the host fit the fleet's access baseline: versions, and conditions that are no version.
+
+Versions are those of driver, CUDA, container toolkit and kernel. Conditions are what ``[host] require`` of
+the baseline file names: ``nouveau`` is not loaded, the ``clock`` is synchronised, ``persistence`` mode is on,
+``docker``, ``podman`` and ``containerd``, where installed, can give cards to containers, and the ``cdi``
+specifications name the cards that are here.
 
 In mode ``warn`` an item that is not met is told and changes nothing: a café fleet with newer drivers goes
 on working, and everybody can read that it differs. In mode ``enforce`` the host takes no work until it is
@@ -37,6 +42,8 @@ def see(look: Look) -> Iterator[Symptom]:
     for item in look.baseline.items:
         # Expected and found stand in the report's baseline already, and every byte travels.
         evidence = {"item": item.name}
+        if item.name == "nouveau" and look.probe.driver is None:
+            continue  # the driver check says it, as the cause
         if item.is_met is False:
             rule = UNMET_ENFORCED if is_enforced else UNMET
             reason = f"{item.name} is {item.found}; the baseline expects {item.expected}"

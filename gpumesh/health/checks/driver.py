@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from typing import Final
 
 from gpumesh.config import Config
+from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom
 from gpumesh.model import Action, Severity
 
@@ -72,6 +73,16 @@ MISMATCH = Rule(
     advice="running work is fine, new work fails: drain the host, then reboot it or reload the nvidia "
     "modules",
 )
+UPGRADED = Rule(
+    NAME,
+    "upgraded",
+    "the libraries on disk are all of other versions than the kernel module that is loaded",
+    Severity.CRITICAL,
+    Action.REBOOT,
+    "k8s-device-plugin#221, shine-cluster#30: an unattended upgrade, and the host stayed ready",
+    advice="running work is fine, new work fails: drain the host, then reboot it or reload the nvidia "
+    "modules",
+)
 NO_PERMISSION = Rule(
     NAME,
     "no-permission",
@@ -124,12 +135,27 @@ def see(look: Look) -> Iterator[Symptom]:
     elif probe.error:
         reason = f"the driver answers with an error: {probe.error}"
         yield Symptom(FAILING, HOST, reason, {"nvml_code": probe.error_code})
+    elif _is_upgraded(look.host):
+        versions = f"kernel module {look.host.module_version}, library {look.host.library_versions[0]}"
+        yield Symptom(UPGRADED, HOST, f"the driver was upgraded while it ran: {versions}")
     elif probe.num_devices == 0 and not look.stock.inventory.cards:
         if look.pci_addresses == frozenset():
             reason = f"driver {probe.driver.driver_version} is there, but no NVIDIA GPU on the PCI bus"
             yield Symptom(NO_GPU, HOST, reason)
         else:
             yield Symptom(EMPTY, HOST, f"driver {probe.driver.driver_version} lists no GPU")
+
+
+def _is_upgraded(host: HostProbe) -> bool:
+    """Say whether a program that starts now loads a library that the module refuses.
+
+    Our own child goes on with the library that it loaded before, so that NVML does not tell.
+    """
+    return (
+        host.module_version is not None
+        and bool(host.library_versions)
+        and host.module_version not in host.library_versions
+    )
 
 
 def _absent(look: Look) -> Symptom:
@@ -161,6 +187,6 @@ def _start(_config: Config) -> SeeHost:
 CHECK = HostCheck(
     NAME,
     __doc__,
-    (NO_GPU, NO_LIBRARY, NOT_LOADED, NOUVEAU, MISMATCH, NO_PERMISSION, HUNG, FAILING, EMPTY),
+    (NO_GPU, NO_LIBRARY, NOT_LOADED, NOUVEAU, MISMATCH, UPGRADED, NO_PERMISSION, HUNG, FAILING, EMPTY),
     _start,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from gpumesh.config import Config
@@ -35,7 +35,7 @@ OTHER = Rule(
     advice="`nvidia-smi -q` names the recovery action in words",
 )
 
-_ACTIONS: Final = {
+ACTIONS: Final[Mapping[int, tuple[Rule, str]]] = {
     1: (RESET, "GPU reset"),
     2: (REBOOT, "node reboot"),
     3: (DRAIN, "drain peer-to-peer work"),
@@ -44,13 +44,14 @@ _ACTIONS: Final = {
     6: (RESET, "bus reset"),
     7: (REBOOT, "system reboot"),
 }
+"""What the driver's number means: the rule that it breaks, and its words."""
 
 
 def see(card: Card) -> Iterator[Symptom]:
     """Pass on what the driver asks for."""
     number = card.reading.recovery_action
     if number:
-        rule, words = _ACTIONS.get(number, (OTHER, f"recovery action {number}"))
+        rule, words = ACTIONS.get(number, (OTHER, f"recovery action {number}"))
         yield Symptom(rule, card.subject, f"the driver asks for: {words}", {"recovery_action": number})
 
 

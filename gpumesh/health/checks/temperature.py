@@ -2,8 +2,9 @@
 
 A card knows where it slows down to save itself (2080S: 97 °C, 4080S: 96 °C) and up to where it is meant
 to run (89 and 90 °C). One number for all cards would call a healthy GeForce sick and a cooking H100 well.
-Newer cards name no degrees but the margin that is left (T.Limit), which is taken then. Memory is judged
-by the card's own limit alone.
+Newer cards name no degrees but the margin that is left (T.Limit), which is taken then; where the driver or
+its binding is too old to tell what is left, no fixed number stands in for it, and the card's own slowdown
+(``clocks``) speaks. Memory is judged by the card's own limit alone.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from gpumesh.config import Config
+from gpumesh.config import Config, HealthConfig
 from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "temperature"
-FALLBACK_WARM_C: Final = 80
-FALLBACK_HOT_C: Final = 85
 WARM_STAND_S: Final = 300.0
 HOT_STAND_S: Final = 60.0
 CLEAR_S: Final = 120.0
@@ -26,7 +25,7 @@ _ADVICE: Final = "look at fans, dust, airflow and the room's temperature"
 HOT = Rule(
     NAME,
     "hot",
-    f"at or above the card's slowdown limit for 1 min (card without limits: above {FALLBACK_HOT_C} °C)",
+    "at or above the card's slowdown limit for 1 min (without limits: above health.hot, 85 °C)",
     Severity.CRITICAL,
     Action.INSPECT,
     "the card's own limit as in gpud; without one, SageMaker HyperPod's 85 °C for 1 min",
@@ -37,8 +36,7 @@ HOT = Rule(
 WARM = Rule(
     NAME,
     "warm",
-    f"above the card's highest operating temperature for 5 min (card without limits: above "
-    f"{FALLBACK_WARM_C} °C)",
+    "above the card's highest operating temperature for 5 min (without limits: above health.warm, 80 °C)",
     Severity.WARNING,
     Action.INSPECT,
     "the card's own limit as in gpud; without one, SageMaker HyperPod's 80 °C for 5 min",
@@ -59,15 +57,15 @@ MEMORY_HOT = Rule(
 )
 
 
-def see(card: Card) -> Iterator[Symptom]:
+def see(card: Card, thresholds: HealthConfig) -> Iterator[Symptom]:
     """Compare what is read with the limits that the card names, in degrees or as a margin left."""
     value, margin = card.reading.temperature_c, card.reading.temperature_margin_c
     slowdown, highest = card.info.temperature_slowdown_c, card.info.temperature_max_c
     if slowdown is None and highest is None:
         if margin is not None:
             yield from _by_margin(card, margin)
-        elif value is not None:
-            yield from _without_limits(card, value)
+        elif value is not None and card.info.temperature_slowdown_margin_c is None:
+            yield from _without_limits(card, value, thresholds)
     elif value is not None:
         yield from _by_limits(card, value, slowdown, highest)
     memory, memory_max = card.reading.temperature_memory_c, card.info.temperature_memory_max_c
@@ -96,15 +94,15 @@ def _by_margin(card: Card, margin: int) -> Iterator[Symptom]:
         yield Symptom(WARM, card.subject, reason, evidence)
 
 
-def _without_limits(card: Card, value: int) -> Iterator[Symptom]:
-    for rule, limit in ((HOT, FALLBACK_HOT_C), (WARM, FALLBACK_WARM_C)):
+def _without_limits(card: Card, value: int, thresholds: HealthConfig) -> Iterator[Symptom]:
+    for rule, limit in ((HOT, thresholds.hot_c), (WARM, thresholds.warm_c)):
         if value > limit:
             reason = f"{value} °C, above {limit} °C; the card names no limit of its own"
             yield Symptom(rule, card.subject, reason, {"temperature_c": value, "limit_c": limit})
 
 
-def _start(_config: Config) -> SeeCard:
-    return see
+def _start(config: Config) -> SeeCard:
+    return lambda card: see(card, config.health)
 
 
 CHECK = CardCheck(NAME, __doc__, (HOT, WARM, MEMORY_HOT), _start)

@@ -26,12 +26,17 @@ FLAGS = (
 )
 
 # What drivers of these branches do not export, of what is exported here.
-DRIVER_535_LACKS = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetMarginTemperature")
+DRIVER_535_LACKS = (
+    "nvmlDeviceGetTemperatureV",
+    "nvmlDeviceGetMarginTemperature",
+    "nvmlDeviceGetAddressingMode",
+)
 DRIVER_470_LACKS = (
     *DRIVER_535_LACKS,
     "nvmlDeviceGetCurrentClocksEventReasons",
     "nvmlDeviceGetSupportedClocksEventReasons",
     "nvmlDeviceGetMemoryInfo_v2",
+    "nvmlDeviceGetGpuFabricInfo",
     "nvmlDeviceGetComputeRunningProcesses_v3",
     "nvmlDeviceGetGraphicsRunningProcesses_v3",
 )

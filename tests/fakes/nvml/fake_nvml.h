@@ -26,7 +26,7 @@ enum action { ACTION_RETURN, ACTION_HANG, ACTION_HANG_HARD, ACTION_LATENCY, ACTI
 struct setting {
     slot_t slot;
     const char *key;
-    unsigned int item; /* of "process" and "field": which one */
+    unsigned int item; /* of "process", "field" and "mig": which one */
     const char *value;
 };
 
@@ -69,6 +69,8 @@ nvmlReturn_t state_u64(slot_t slot, const char *key, unsigned long long *out);
 nvmlReturn_t state_u32(slot_t slot, const char *key, unsigned int *out);
 /* True if the file has "gpu N field ID" or a fault for it: then result and out hold what it says. */
 bool state_field(slot_t slot, unsigned int field, nvmlReturn_t *result, unsigned long long *out);
+/* What "gpu N mig PLACE" says; NVML_ERROR_NOT_FOUND where the file has no such place. */
+nvmlReturn_t state_mig(slot_t slot, unsigned int place, char *out, size_t size);
 unsigned int state_gpus(slot_t slots[MAX_GPUS]);
 bool state_has_gpu(slot_t slot);
 
@@ -83,6 +85,23 @@ unsigned int state_processes(slot_t slot, const char *kind, struct process *out,
 bool state_fault(enum action action, const char *subject, slot_t slot, unsigned long long *amount);
 unsigned long long state_last_xid(slot_t slot);
 bool state_xid_after(slot_t slot, unsigned long long sequence, struct xid *out);
+
+/* ---- slices of cards (fake_nvml_mig.c) ---- */
+
+#define MAX_MIGS 8
+
+struct mig {
+    char profile[32]; /* 1g.10gb */
+    unsigned int gpu_instance, compute_instance;
+    unsigned long long total_bytes, used_bytes;
+};
+
+bool mig_parse(const char *value, struct mig *out);
+bool is_mig_handle(nvmlDevice_t device);
+/* NVML_ERROR_INVALID_ARGUMENT for a handle that is none of a MIG device. */
+nvmlReturn_t enter_mig(const char *call, nvmlDevice_t device, slot_t *slot, struct mig *out);
+nvmlReturn_t mig_name(const char *call, nvmlDevice_t device, char *out, size_t size);
+nvmlReturn_t mig_uuid(const char *call, nvmlDevice_t device, char *out, size_t size);
 
 /* ---- what each call goes through first (fake_nvml_call.c) ---- */
 

@@ -5,11 +5,15 @@
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
 {
+    if (is_mig_handle(device))
+        return mig_name(__func__, device, name, length);
     return read_text(__func__, device, "name", name, length);
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
+    if (is_mig_handle(device))
+        return mig_uuid(__func__, device, uuid, length);
     return read_text(__func__, device, "uuid", uuid, length);
 }
 
@@ -152,11 +156,37 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *c
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice)
 {
     slot_t slot;
-    nvmlReturn_t result = enter_device(__func__, device, &slot);
+    struct mig mig;
+    bool is_mig = is_mig_handle(device);
+    nvmlReturn_t result =
+        is_mig ? enter_mig(__func__, device, &slot, &mig) : enter_device(__func__, device, &slot);
     if (result != NVML_SUCCESS)
         return result;
     if (isMigDevice == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *isMigDevice = 0; /* only whole cards have handles here */
+    *isMigDevice = is_mig;
     return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode)
+{
+    if (mode == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (mode->version != nvmlDeviceAddressingMode_v1)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return read_u32(__func__, device, "addressing_mode", &mode->value);
+}
+
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo)
+{
+    unsigned int state, status;
+    if (gpuFabricInfo == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *gpuFabricInfo = (nvmlGpuFabricInfo_t){0};
+    nvmlReturn_t result = read_u32_pair(__func__, device, "fabric_state", &state, "fabric_status", &status);
+    if (result == NVML_SUCCESS) {
+        gpuFabricInfo->state = (nvmlGpuFabricState_t)state;
+        gpuFabricInfo->status = (nvmlReturn_t)status;
+    }
+    return result;
 }

@@ -28,9 +28,18 @@ static nvmlReturn_t usage_of(const char *call, nvmlDevice_t device, struct usage
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     struct usage usage;
-    nvmlReturn_t result = usage_of(__func__, device, &usage);
-    if (result != NVML_SUCCESS)
-        return result;
+    if (is_mig_handle(device)) {
+        slot_t slot;
+        struct mig mig;
+        nvmlReturn_t entered = enter_mig(__func__, device, &slot, &mig);
+        if (entered != NVML_SUCCESS)
+            return entered;
+        usage = (struct usage){mig.total_bytes, 0, mig.used_bytes, mig.total_bytes - mig.used_bytes};
+    } else {
+        nvmlReturn_t result = usage_of(__func__, device, &usage);
+        if (result != NVML_SUCCESS)
+            return result;
+    }
     if (memory == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     /* The first version knows no reserved memory and counts it as used. */

@@ -91,25 +91,34 @@ static bool is_process(const char *value)
     return false;
 }
 
+/* "PROFILE GPU_INSTANCE COMPUTE_INSTANCE TOTAL USED" */
+static bool is_mig(const char *value)
+{
+    struct mig ignored;
+    return mig_parse(value, &ignored);
+}
+
 static void setting_add(struct state *state, slot_t slot, const char *key, unsigned int item, const char *value)
 {
     state->settings[state->num_settings++] = (struct setting){slot, key, item, value};
 }
 
-/* words: process PID or field ID */
+/* words: process PID, field ID or mig PLACE */
 static bool item_parse(struct state *state, slot_t slot, char **words, const char *value)
 {
     unsigned long long item;
     if (!number_parse(words[1], &item) || item == NO_ITEM || item > 0xFFFFFFFFULL)
         return false;
-    if (strcmp(words[0], "field") == 0 ? !is_value_of(KEY_NUMBER, value)
-                                       : strcmp(words[0], "process") != 0 || !is_process(value))
+    bool is_right = (strcmp(words[0], "field") == 0 && is_value_of(KEY_NUMBER, value)) ||
+                    (strcmp(words[0], "process") == 0 && is_process(value)) ||
+                    (strcmp(words[0], "mig") == 0 && item <= MAX_MIGS && is_mig(value));
+    if (!is_right)
         return false;
     setting_add(state, slot, words[0], (unsigned int)item, value);
     return true;
 }
 
-/* words: N KEY, or N process PID, or N field ID */
+/* words: N KEY, or N process PID, N field ID or N mig PLACE */
 static bool gpu_parse(struct state *state, char **words, size_t num_words, const char *value)
 {
     slot_t slot;

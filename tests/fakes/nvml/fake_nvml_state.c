@@ -106,6 +106,12 @@ nvmlReturn_t state_text(slot_t slot, const char *key, char *out, size_t size)
     return state_value(slot, key, NO_ITEM, out, size);
 }
 
+nvmlReturn_t state_mig(slot_t slot, unsigned int place, char *out, size_t size)
+{
+    nvmlReturn_t result = state_value(slot, "mig", place, out, size);
+    return result == NVML_ERROR_NOT_SUPPORTED ? NVML_ERROR_NOT_FOUND : result;
+}
+
 static nvmlReturn_t number_of(slot_t slot, const char *key, unsigned int item, unsigned long long *out)
 {
     char text[64];

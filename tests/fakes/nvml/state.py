@@ -19,7 +19,7 @@ from tests.fakes.nvml.build import SOURCES, exported_calls
 _NAMESPACE = uuids.UUID("6f6a7c52-8d1c-4b0e-9d0a-5a4d1f0c2b77")
 _MAX_GPUS = 64
 _KEY = re.compile(r'^(DRIVER|GPU)_(?:TEXT|NUMBER)\("(\w+)"\)', re.MULTILINE)
-_ITEM = re.compile(r"(process|field) [1-9]\d*")
+_ITEM = re.compile(r"(process|field|mig) [1-9]\d*")
 
 
 def _known_keys(owner: str) -> frozenset[str]:

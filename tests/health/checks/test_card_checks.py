@@ -125,6 +125,11 @@ def test_a_card_that_tells_its_margin_is_held_to_that_and_not_to_fixed_degrees()
     assert only(gpu).reason == "2 °C above the card's highest operating temperature: it slows down"
 
 
+def test_fixed_degrees_never_stand_in_for_a_margin_that_an_old_driver_cannot_tell() -> None:
+    card = h100(temperature_c=87, temperature_slowdown_margin_c=-2)
+    assert Course(interval_s=10).look_for(answered([card]), 3600).gpus[0].findings == ()
+
+
 def test_a_short_peak_is_forgotten() -> None:
     course = Course()
     for _ in range(10):

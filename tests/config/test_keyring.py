@@ -5,8 +5,9 @@ import hashlib
 
 import pytest
 
+from gpumesh.config.keyring import FleetKey, Keyring, new_key
 from gpumesh.errors import FleetKeyError
-from gpumesh.swim.keyring import FleetKey, Keyring, derive, new_key
+from gpumesh.swim.hkdf import derive
 
 
 def test_a_new_key_is_thirty_two_bytes_and_never_the_same() -> None:
@@ -57,3 +58,17 @@ def test_derivation_is_hkdf_sha256_of_rfc_5869() -> None:
     assert derive(secret, salt, info).hex() == expected
     with pytest.raises(ValueError, match="32"):
         derive(secret, salt, info, 33)
+
+
+def test_a_rotation_adds_uses_and_removes_and_changes_nothing_by_mistake() -> None:
+    old, new = (FleetKey(bytes([number]) * 32) for number in (1, 2))
+    ring = Keyring((old,)).with_key(new)
+    assert ring.with_key(new) is ring
+    assert ring.keys == (old, new)
+    with pytest.raises(FleetKeyError, match="one used to send"):
+        ring.without(old.key_id.hex())
+    ring = ring.sending_with(new.key_id.hex().upper())
+    assert ring.keys == (new, old)
+    assert ring.without(old.key_id.hex()).keys == (new,)
+    with pytest.raises(FleetKeyError, match=new.key_id.hex()):
+        ring.find("00000000")

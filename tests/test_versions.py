@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gpumesh.health.versions import compare, is_same_branch, parse
+from gpumesh.versions import compare, is_at_least, is_same_branch, parse
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,27 @@ def test_a_branch_is_its_leading_parts() -> None:
     assert is_same_branch((535, 183, 1), (535, 154, 5), 1)
     assert not is_same_branch((545, 29), (535, 154, 5), 1)
     assert not is_same_branch((6, 10), (6, 1), 2)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "answer"),
+    [
+        ("535.154.05", "535.54.3", True),
+        ("535.54.3", "535.154.05", False),
+        ("12.4", "12.4.0", True),
+        ("12.10", "12.9", True),
+        ("8.9", "9.0", False),
+        ("550.54.14-open", "550.54.14", True),
+        (None, "12.4", None),
+        ("unknown", "12.4", None),
+        ("12.4", "new", None),
+    ],
+)
+def test_versions_compare_as_numbers(found: str | None, wanted: str, answer: bool | None) -> None:
+    assert is_at_least(found, wanted) is answer
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_version_or_none(text: str) -> None:
+    version = parse(text)
+    assert version is None or all(isinstance(number, int) for number in version)

@@ -37,3 +37,9 @@ def compare(left: Version, right: Version) -> int:
 def is_same_branch(left: Version, right: Version, num_parts: int) -> bool:
     """Say whether the first ``num_parts`` numbers agree: 535.183.01 and 535.154.05 are one branch."""
     return compare(left[:num_parts], right[:num_parts]) == 0
+
+
+def is_at_least(found: str | None, wanted: str) -> bool | None:
+    """Tell whether ``found`` is ``wanted`` or newer; None when either cannot be read."""
+    have, need = parse(found) if found else None, parse(wanted)
+    return None if have is None or need is None else compare(have, need) >= 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import hmac
 import secrets
 from dataclasses import dataclass, field
 from typing import Final
@@ -70,6 +69,34 @@ class Keyring:
         """The ids in hex, the sending key's first."""
         return tuple(key.key_id.hex() for key in self.keys)
 
+    def with_key(self, key: FleetKey) -> Keyring:
+        """Return a ring that also accepts the key; unchanged if it does already."""
+        return self if key in self.keys else Keyring((*self.keys, key))
+
+    def sending_with(self, key_id: str) -> Keyring:
+        """Return a ring that sends with the key of this id; :class:`FleetKeyError` if it holds none."""
+        key = self.find(key_id)
+        return Keyring((key, *(other for other in self.keys if other != key)))
+
+    def without(self, key_id: str) -> Keyring:
+        """Return a ring that no longer accepts the key of this id.
+
+        Raises :class:`FleetKeyError` if it holds none, or if it is the one used to send.
+        """
+        key = self.find(key_id)
+        if key == self.keys[0]:
+            raise FleetKeyError(
+                f"key {key.key_id.hex()} is the one used to send: `gpumesh keys use` another one first"
+            )
+        return Keyring(tuple(other for other in self.keys if other != key))
+
+    def find(self, key_id: str) -> FleetKey:
+        """Return the key with this id in hex; raises :class:`FleetKeyError` naming those there are."""
+        for key in self.keys:
+            if key.key_id.hex() == key_id.lower():
+                return key
+        raise FleetKeyError(f"no key {key_id} in the ring; it holds {', '.join(self.key_ids)}")
+
     def text(self) -> str:
         """Return the key file's text."""
         return "".join(f"{key.text}\n" for key in self.keys)
@@ -80,12 +107,9 @@ def new_key() -> str:
     return FleetKey(secrets.token_bytes(KEY_BYTES)).text
 
 
-def derive(secret: bytes, salt: bytes, info: bytes, size: int = KEY_BYTES) -> bytes:
-    """Return HKDF-SHA256 (RFC 5869) of the secret, ``size`` bytes of at most 32."""
-    if size > hashlib.sha256().digest_size:
-        raise ValueError("one block of HKDF is at most 32 bytes")
-    extracted = hmac.digest(salt, secret, "sha256")
-    return hmac.digest(extracted, info + b"\x01", "sha256")[:size]
+def parse_key(text: str) -> FleetKey:
+    """Return one key from its base64; raises :class:`FleetKeyError`."""
+    return FleetKey(_decode(text.strip(), 1))
 
 
 def _decode(word: str, number: int) -> bytes:

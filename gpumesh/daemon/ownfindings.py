@@ -1,0 +1,76 @@
+"""What the daemon finds about itself: told beside the health findings, and no reason to take no work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Protocol
+
+from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.model import Finding, Severity
+
+KEY_CLEARS_S: Final = 120.0
+"""How long after the last datagram under an unknown key it is still told."""
+_REFUSED: Final = ("drops/unknown_key", "drops/stream_unknown_key")
+
+
+class Keys(Protocol):
+    """The part of the sealer that knows about keys."""
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """Ids of the keys accepted, the sending one first."""
+        ...
+
+    @property
+    def unknown_key_id(self) -> str | None:
+        """Id of the last key seen that is not in the ring."""
+        ...
+
+
+class OwnFindings:
+    """Findings of the daemon itself, each with the instant since when it stands."""
+
+    def __init__(self, state: StateDirectory, keys: Keys) -> None:
+        self._state = state
+        self._keys = keys
+        self._since: dict[tuple[str, str], float] = {}
+        self._num_refused = 0
+        self._refused_at = float("-inf")
+
+    def standing(self, counters: Mapping[str, float], now: float, unix: float) -> tuple[Finding, ...]:
+        """Return what stands now; ``counters`` are the daemon's own."""
+        found = tuple(self._losses()) + tuple(self._foreign_key(counters, now))
+        self._since = {(check, reason): self._since.get((check, reason), unix) for check, reason, _ in found}
+        return tuple(
+            Finding(
+                check=check,
+                subject="host",
+                severity=Severity.INFO,
+                reason=reason,
+                advice=advice,
+                since=self._since[check, reason],
+            )
+            for check, reason, advice in found
+        )
+
+    def _losses(self) -> Iterator[tuple[str, str, str]]:
+        for reason in self._state.losses.values():
+            yield "state-directory", reason, f"make {self._state.path} writable and give it space"
+
+    def _foreign_key(self, counters: Mapping[str, float], now: float) -> Iterator[tuple[str, str, str]]:
+        """Tell of datagrams under a key that this host lacks: rotated while it was off, or a stranger."""
+        num_refused = int(sum(counters.get(name, 0) for name in _REFUSED))
+        if num_refused > self._num_refused:
+            self._num_refused, self._refused_at = num_refused, now
+        key_id = self._keys.unknown_key_id
+        if key_id is None or now - self._refused_at > KEY_CLEARS_S:
+            return
+        mine = self._keys.key_ids[0] if self._keys.key_ids else "none"
+        reason = (
+            f"others here send with key {key_id}, which this host does not have; it sends with key {mine}"
+        )
+        advice = (
+            f"if {key_id} is this fleet's key, take it over from a member: `sudo gpumesh keys add KEY` or "
+            "`sudo gpumesh join --force TOKEN`; if not, a host of another fleet is in touch"
+        )
+        yield "fleet-key", reason, advice

@@ -1,0 +1,40 @@
+"""What the kernel says of a process: CPU time and memory, from /proc."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS_S = os.sysconf("SC_CLK_TCK")
+_KIB = re.compile(r"^(VmRSS|Pss):\s+(\d+) kB", re.MULTILINE)
+MIB = 1024.0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Resident memory of one process in MiB: all its pages, and its share of those that others map too."""
+
+    rss: float
+    pss: float
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process so far, in user space and kernel."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_S
+
+
+def memory(pid: int) -> Memory:
+    """Return what memory a process holds now."""
+    rss = dict(_KIB.findall(Path(f"/proc/{pid}/status").read_text()))["VmRSS"]
+    pss = dict(_KIB.findall(Path(f"/proc/{pid}/smaps_rollup").read_text()))["Pss"]
+    return Memory(int(rss) / MIB, int(pss) / MIB)
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of a process."""
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]

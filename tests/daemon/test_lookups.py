@@ -1,0 +1,55 @@
+"""Seeds that resolve, do not, or make their resolver hang."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from gpumesh.daemon.lookups import Lookups
+from gpumesh.model import Address
+
+
+async def test_consul_22753_each_call_resolves_anew_and_says_what_does_not() -> None:
+    lookups = Lookups()
+    for _ in range(2):
+        found, failed = await lookups.resolve(
+            ["127.0.0.1:1234", "[::1]:0", "no-such-host.invalid:7977"], 7977
+        )
+        assert Address("127.0.0.1", 1234) in found
+        assert Address("::1", 7977) in found
+        assert list(failed) == ["no-such-host.invalid:7977"]
+        assert "resolve" in failed["no-such-host.invalid:7977"]
+
+
+@pytest.mark.parametrize("seeds", [[], ["127.0.0.1:1"] * 5])
+async def test_seeds_named_twice_are_tried_once(seeds: list[str]) -> None:
+    found, failed = await Lookups().resolve(seeds, 7977)
+    assert len(found) == len(set(seeds))
+    assert not failed
+
+
+@pytest.mark.parametrize("name", ["a" * 70 + ".example", "a..b.example", "\u2603" * 60])
+async def test_a_name_that_cannot_be_one_is_said_to_be(name: str) -> None:
+    found, failed = await Lookups().resolve([f"{name}:7977"], 7977)
+    assert found == []
+    assert "does not resolve" in failed[f"{name}:7977"]
+
+
+async def test_a_resolver_that_hangs_is_asked_once_and_its_late_answer_is_taken() -> None:
+    go_on, num_asked = threading.Event(), 0
+
+    def ask(_host: str, port: int, **_: Any) -> list[Any]:
+        nonlocal num_asked
+        num_asked += 1
+        go_on.wait(30)
+        return [(None, None, 0, "", ("10.0.0.7", port))]
+
+    lookups = Lookups(0.02, ask)
+    for _ in range(3):
+        found, failed = await lookups.resolve(["seed.example:0"], 7977)
+        assert (found, list(failed)) == ([], ["seed.example:0"])
+    assert num_asked == 1
+    go_on.set()
+    late = Lookups(30, ask)
+    late._under_way = lookups._under_way
+    assert await late.resolve(["seed.example:0"], 7977) == ([Address("10.0.0.7", 7977)], {})
