@@ -25,6 +25,18 @@ def condition(health: HealthReport) -> tuple[HostState, str]:
     return HostState.READY, ""
 
 
+def is_released(health: HealthReport) -> bool:
+    """Tell whether its cards are unknown only because the driver was let go of, as on a drained host."""
+    return (
+        health.verdict not in _BAD
+        and all(gpu.verdict is Verdict.UNKNOWN for gpu in health.gpus)
+        and any(
+            finding.check == "driver" and finding.evidence.get("code") == "released"
+            for finding in health.findings
+        )
+    )
+
+
 def _why_unhealthy(health: HealthReport) -> str:
     if health.verdict is Verdict.UNHEALTHY:
         return _worst(health.findings) or "its own checks call it unhealthy"
