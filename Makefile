@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export XDG_CACHE_HOME ?= $(CURDIR)/.cache
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check unit machines pythons deb bench golden-update sim-long clean setup
+.PHONY: demo test check unit machines pythons deb bench golden-update sim-long sim-lifeguard clean setup
 
 demo: $(VENV)/.demo  ## five hosts with simulated GPUs on loopback; one is killed, one loses a card
 	$(BIN)/gpumesh demo
@@ -40,10 +40,14 @@ bench: $(VENV)/.dev  ## ratios against peers run in the same breath
 golden-update: $(VENV)/.dev  ## rewrite golden outputs and generated documents after a wanted change
 	$(BIN)/python -m gpumesh.config.example > docs/gpumesh.toml
 	$(BIN)/python -m gpumesh.health.describe > docs/health.md
+	$(BIN)/python -m gpumesh.swim.describe docs/membership.md
 	$(PYTEST) -q -m "not machines" --golden-update tests/status tests/cli
 
 sim-long: $(VENV)/.dev  ## 1,000 random seeds a scenario
 	$(BIN)/python -m gpumesh.sim --scenario all --seeds 1000 --processes $$(nproc)
+
+sim-lifeguard: $(VENV)/.dev  ## Lifeguard's experiments over the whole grid at 128 hosts, three sets of rules (hours)
+	$(BIN)/python -m gpumesh.sim.experiments --processes $$(nproc)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }

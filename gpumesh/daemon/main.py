@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 from pathlib import Path
@@ -55,6 +56,8 @@ async def _serve(config: Config, config_path: Path | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.begin_stop)
     loop.add_signal_handler(signal.SIGHUP, _reload, daemon, config_path)
+    gc.collect()
+    gc.freeze()  # modules and configuration live as long as the process: no collection need walk them again
     notifier.ready()
     try:
         await daemon.wait()

@@ -111,7 +111,9 @@ class Shell:
             self._engine.handle_unreachable(refused, self._clock())
 
     def _run_timers(self) -> None:
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()  # else one armed before the start would go on beside the next for ever
+            self._timer = None
         self._drain()
         now = self._clock()
         deadline = self._engine.next_deadline()

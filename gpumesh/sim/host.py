@@ -39,7 +39,7 @@ class Status(Enum):
     STALLED = "stalled"
     """The daemon is stopped; its kernel goes on queueing for it."""
     ASLEEP = "asleep"
-    """Suspended to memory: silent, yet the clock will show the time that passed."""
+    """Suspended to memory: silent; the clock will show the time that passed."""
 
 
 class Listener(Protocol):
@@ -86,6 +86,8 @@ class SimHost:
         self.ingress_delay_s: tuple[float, float] | None = None
         """Bounds of the time by which this host reads its packets late, seconds."""
         self.report: HealthReport | None = None
+        self.is_blocked = False
+        """Nothing goes out, nothing is read, while its timers run on."""
         self._network = network
         self._streams = streams
         self._agenda = network.agenda
@@ -98,9 +100,8 @@ class SimHost:
         self._backlog_bytes = 0
         self._read_at = 0.0
         self._wake_at: float | None = None
-        self._wake_number = 0
+        self._wake_number = self._num_wakes = 0
         self._woken_at = -1.0
-        self._num_wakes = 0
         self._peer_cache: tuple[Address, ...] = ()
 
     # --- the machine -----------------------------------------------------------------------------
@@ -189,6 +190,18 @@ class SimHost:
             self.status = Status.STALLED
             self._agenda.after(duration_s, self._resume, self.identity.epoch, Status.STALLED)
 
+    def block(self, duration_s: float) -> None:
+        """Block the daemon before it sends and after it receives, as Lifeguard's paper did."""
+        self.is_blocked = True
+        self._agenda.after(duration_s, self._unblock, self.identity.epoch)
+
+    def _unblock(self, epoch: int) -> None:
+        if epoch == self.identity.epoch and self.node is not None:
+            self.is_blocked = False
+            self._turn()  # what it said meanwhile goes out before it reads what others said
+            self._read_backlog()
+            self._turn()
+
     def suspend(self, duration_s: float) -> None:
         """Put the machine to sleep: nothing comes in, yet its clock shows the time when it wakes."""
         if self.status is Status.RUNNING:
@@ -200,13 +213,16 @@ class SimHost:
             return
         self.status = Status.RUNNING
         # All that waits is read before any timer runs, as the daemon drains its sockets first.
+        self._read_backlog()
+        if self.node is not None:
+            self._run_timer()
+            self._turn()
+
+    def _read_backlog(self) -> None:
         while self._backlog:
             feed, arguments = self._backlog.popleft()
             feed(*arguments)
         self._backlog_bytes = 0
-        if self.node is not None:
-            self._run_timer()
-            self._turn()
 
     def set_health(self, report: HealthReport) -> None:
         """Let the health layer conclude something else."""
@@ -255,7 +271,7 @@ class SimHost:
     ) -> None:
         if self.node is None or epoch != self.identity.epoch:
             return
-        if self.status is Status.RUNNING:
+        if self.status is Status.RUNNING and not self.is_blocked:
             feed(*arguments)
             self._turn()
         elif size_bytes == 0 or self._backlog_bytes + size_bytes <= RECEIVE_BUFFER_BYTES:
@@ -288,22 +304,20 @@ class SimHost:
             self.node.handle_stream_data(end.stream_id, data, self.now)
 
     def _feed_closed(self, end: End) -> None:
-        if (
-            self.node is not None
-            and end.stream_id is not None
-            and self._ends.pop(end.stream_id, None) is not None
-        ):
-            self.node.handle_stream_closed(end.stream_id, self.now)
+        number = end.stream_id
+        if self.node is not None and number is not None and self._ends.pop(number, None) is not None:
+            self.node.handle_stream_closed(number, self.now)
 
     # --- the shell's loop ------------------------------------------------------------------------
 
     def _turn(self) -> None:
         node = self.node
         assert node is not None
-        for data, destination in node.datagrams_to_send():
-            self._network.send_datagram(self, data, destination)
-        while (action := node.next_stream_action()) is not None:
-            self._act(action)
+        if not self.is_blocked:
+            for data, destination in node.datagrams_to_send():
+                self._network.send_datagram(self, data, destination)
+            while (action := node.next_stream_action()) is not None:
+                self._act(action)
         while (change := node.next_change()) is not None:
             self._listener.handle_change(self, change)
         while (event := node.next_event()) is not None:

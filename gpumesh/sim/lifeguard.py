@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from gpumesh.sim.world import World
 
 FORM_S = 15.0
-QUIET_S = 60.0
-"""How long the views are watched after the last block, so that late verdicts are counted."""
 
 
 def interval(world: World, settings: Mapping[str, float]) -> None:
@@ -23,7 +21,7 @@ def interval(world: World, settings: Mapping[str, float]) -> None:
     end = world.now + settings["duration_s"]
     while world.now < end:
         for victim in victims:
-            world.stall(victim, settings["blocked_s"])
+            victim.block(settings["blocked_s"])
         # Impaired throughout, not only while blocked: the paper counts what is said of the others.
         world.truth.impair(numbers, world.now)
         world.run_for(settings["blocked_s"])
@@ -35,6 +33,8 @@ def threshold(world: World, settings: Mapping[str, float]) -> None:
     """Block ``members`` hosts once for ``blocked_s`` and watch what comes of it."""
     world.start_all(over_s=2.0)
     world.run_for(FORM_S)
-    for victim in world.random.sample(world.hosts, int(settings["members"])):
-        world.stall(victim, settings["blocked_s"])
-    world.run_for(settings["blocked_s"] + QUIET_S)
+    victims = world.random.sample(world.hosts, int(settings["members"]))
+    world.truth.impair([victim.number for victim in victims], world.now)
+    for victim in victims:
+        victim.block(settings["blocked_s"])
+    world.run_for(settings["blocked_s"] + settings["quiet_s"])

@@ -197,7 +197,7 @@ def crash(world: World, settings: Settings) -> None:
     world.run_for(world.random.uniform(0.0, 10.0))
     victims = some_hosts(world, settings["share"])
     for victim in victims:
-        world.crash(victim, power=world.chance(0.5))
+        world.crash(victim, power=world.chance(settings["power"]))
     world.run_until_agreed(settings["limit_s"])
     survivor = world.random.choice(world.running)
     survivor.set_health(report_of(survivor.identity.name, GPUS_A_HOST, lost={1}))
@@ -293,7 +293,10 @@ SCENARIOS: Mapping[str, Scenario] = {
             {"drift": 0.02, "jumps": 2.0, "jump_s": 60.0, "limit_s": 30.0},
         ),
         Scenario(
-            "crash", "a few daemons die at once", crash, {"share": 0.4, "limit_s": 30.0, "quiet_s": 90.0}
+            "crash",
+            "a few daemons die at once",
+            crash,
+            {"share": 0.4, "power": 0.5, "limit_s": 30.0, "quiet_s": 90.0},
         ),
         Scenario("goodbye", "a few hosts leave and return", goodbye, {"share": 0.4, "limit_s": 20.0}),
         Scenario(
@@ -320,7 +323,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "lifeguard_threshold",
             "Lifeguard's threshold experiment: members block once",
             threshold,
-            {"members": 16.0, "blocked_s": 16.384},
+            {"members": 16.0, "blocked_s": 16.384, "quiet_s": 60.0},
             num_hosts=128,
             is_experiment=True,
         ),

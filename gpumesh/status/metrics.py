@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 import gpumesh
 from gpumesh.health.devices import Probe
 from gpumesh.model import Finding, HostState, HostView, View
 from gpumesh.status.dcgm import dcgm_families
 from gpumesh.status.exposition import Family, render
-from gpumesh.status.process import process_families
 from gpumesh.status.source import StatusSource
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 MAX_HOST_SERIES: Final = 512
 """Each host exports all it sees, so a fleet costs the square; beyond this, ready hosts are left out."""
@@ -31,7 +34,31 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 def exposition(source: StatusSource) -> bytes:
     """Return ``/metrics`` as of now, in the text format."""
     mesh = mesh_exposition(source.view(), source.readings(), source.counters())
-    return (mesh + render(process_families())).encode(errors="replace")
+    return mesh.encode(errors="replace") + _process_exposition()
+
+
+@functools.cache
+def _process_registry() -> tuple[Callable[[CollectorRegistry], bytes], CollectorRegistry]:
+    """Return prometheus-client's renderer and a registry of our own for what it knows of this process.
+
+    Imported with the first scrape: a daemon that nobody scrapes does without its 10 MB.
+    """
+    from prometheus_client import (  # noqa: PLC0415
+        CollectorRegistry,
+        PlatformCollector,
+        ProcessCollector,
+        generate_latest,
+    )
+
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    return generate_latest, registry
+
+
+def _process_exposition() -> bytes:
+    render_registry, registry = _process_registry()
+    return render_registry(registry)
 
 
 def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, float]) -> str:

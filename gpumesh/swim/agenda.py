@@ -47,6 +47,11 @@ class Agenda:
         """Forget the key; unknown ones are fine."""
         self._at.pop(key, None)
 
+    def at(self, key: Key) -> float | None:
+        """Return when the key comes due, None when it does not."""
+        known = self._at.get(key)
+        return None if known is None else known[0]
+
     def next_at(self) -> float | None:
         """Return the earliest instant at which something is due, None when nothing is."""
         heap = self._heap

@@ -27,6 +27,7 @@ from gpumesh.swim.ports import MemberChanged, MemberForgotten
 from gpumesh.swim.statement import Statement, Vouch, precedence
 from gpumesh.swim.suspicion import Suspicion
 
+DAEMON_DIED: Final = "its daemon died, the host answers"
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
 
 
@@ -45,13 +46,14 @@ class Belief:
         *,
         is_sync: bool = False,
         is_joining: bool = False,
+        is_first_hand: bool = False,
         age_s: float = 0.0,
     ) -> None:
         """Take what a peer says of another member.
 
-        ``is_sync``: it came in a push/pull and may be old. ``is_joining``: this host has just been
-        told of the whole fleet, and need not tell the fleet of itself. ``age_s``: how long a member
-        unknown here has been gone.
+        ``is_first_hand``: the accuser itself says so. ``is_sync``: it came in a push/pull and may be
+        old. ``is_joining``: this host has just been told of the whole fleet, and need not tell the fleet
+        of itself. ``age_s``: how long a member unknown here has been gone.
         """
         context = self._context
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
@@ -65,7 +67,10 @@ class Belief:
         elif self._needs_examination(member, statement, now, is_sync=is_sync):
             self._examine(member, statement, now)
         else:
+            is_new = member.suspicion is None
             self.take(member, statement, now)
+            if is_first_hand and is_new and member.suspicion is not None:
+                self._corroborate(member, now)
 
     def handle_vouch(self, vouch: Vouch, now: float) -> None:
         """Take a peer's word that it had an answer from the member itself."""
@@ -86,7 +91,7 @@ class Belief:
             return
         if member.suspicion.is_own:
             member.suspicion.restart(now)
-            self._set_timer(member)
+            self.set_timer(member)
         else:
             self._acquit(member, f"{vouch.voucher} vouched for it", now)
             self._context.spread(vouch, now)
@@ -97,6 +102,7 @@ class Belief:
         ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no
         recording.
         """
+        context = self._context
         if member.reachability is Reachability.LEFT or incarnation < member.incarnation:
             return
         if incarnation > member.incarnation:
@@ -106,74 +112,21 @@ class Belief:
                 self._notices.pass_on(member, held)
         if not is_proven or not member.is_live:
             return
+        if not context.parameters.weighs_evidence:
+            member.evidence_at = now
+            return
         member.evidence_at = member.answered_at = now
         was_doubted, member.doubt = member.doubt is not None, None
         if member.suspicion is not None:
             self._acquit(member, "it answered this host", now)
         elif not was_doubted:
             return
-        self._context.spread(
-            Vouch(member.host_id, member.epoch, member.incarnation, self._context.host_id), now
-        )
-
-    def accuse(self, member: Member, now: float, *, is_quiet: bool) -> None:
-        """Suspect the member, after this host's own probe failed.
-
-        ``is_quiet``: tell nobody, because nobody has been heard since the probe began.
-        """
-        context = self._context
-        doubt = member.doubt
-        statement = Statement(
-            Reachability.SUSPECT, member.host_id, member.epoch, member.incarnation, None, context.host_id
-        )
-        if member.reachability is Reachability.ALIVE:
-            self.take(member, statement, now, is_quiet=True)
-            self._notices.tell(member, now)
-        suspicion = member.suspicion
-        if suspicion is None:
-            return
-        suspicion.is_own = True
-        counts = context.host_id in suspicion.accusers or suspicion.confirm(context.host_id)
-        if counts and not is_quiet and not suspicion.is_told:
-            suspicion.is_told = True
-            context.spread(statement, now, keeps_others=len(suspicion.accusers) > 1)
-        if doubt is not None and doubt.incarnation == member.incarnation:
-            suspicion.confirm(doubt.accuser)
-        self._set_timer(member)
+        context.spread(Vouch(member.host_id, member.epoch, member.incarnation, context.host_id), now)
 
     def displace(self, member: Member, usurper: str, now: float) -> None:
         """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
         reason = f"its address {member.address} now answers as {usurper}"
-        self.take(member, self._failed(member), now, reason=reason)
-
-    def handle_suspicion_due(self, host_id: str, now: float) -> None:
-        """Judge a suspicion that has run out."""
-        member = self._context.table.get(host_id)
-        if member is None or member.suspicion is None:
-            return
-        suspicion = member.suspicion
-        if suspicion.deadline_at > now:
-            self._set_timer(member)
-            return
-        heard_at = self._context.last_heard_at
-        is_isolated = heard_at is None or heard_at <= suspicion.started_at
-        if not is_isolated:
-            accusers = tuple(sorted(suspicion.accusers))
-            reason = f"no answer and no refutation; accused by {', '.join(accusers)}"
-            self.take(member, self._failed(member), now, reason=reason, accusers=accusers)
-        elif self._context.table.num_live == 1 and now >= suspicion.first_at + suspicion.longest_s:
-            reason = "no answer, and there is nobody else to ask"
-            self.take(member, self._failed(member), now, reason=reason, is_quiet=True)
-        else:
-            self._context.counters["suspicions/postponed_isolated"] += 1
-            suspicion.restart(now)
-            self._set_timer(member)
-
-    def postpone(self, gap_s: float) -> None:
-        """Put all suspicions off by the time this process stood still."""
-        for member in self._context.table:
-            if member.suspicion is not None:
-                member.suspicion.postpone(gap_s)
+        self.take(member, self.verdict(member), now, reason=reason)
 
     def take(
         self,
@@ -193,6 +146,7 @@ class Belief:
         moved_from = self._move(member, statement.address, now)
         if statement.kind in ACCUSATIONS:
             member.accuser = statement.accuser
+            member.is_refused = statement.is_refused
         if statement.kind is Reachability.SUSPECT:
             self._start_suspicion(member, statement.accuser, now)
         else:
@@ -225,8 +179,13 @@ class Belief:
     def _needs_examination(self, member: Member, statement: Statement, now: float, *, is_sync: bool) -> bool:
         if statement.kind not in ACCUSATIONS or statement.epoch != member.epoch or not member.is_live:
             return False
-        if statement.kind is Reachability.SUSPECT and member.suspicion is not None:
+        if not self._context.parameters.weighs_evidence:
             return False
+        if member.suspicion is not None:
+            is_same = statement.incarnation == member.incarnation
+            return statement.kind is Reachability.FAILED and not (is_same and member.suspicion.is_confirmed)
+        if statement.kind is Reachability.FAILED:
+            return True
         accuser = self._context.table.get(statement.accuser)
         if is_sync or accuser is None or accuser.reachability is not Reachability.ALIVE:
             return True
@@ -235,7 +194,7 @@ class Belief:
     def _examine(self, member: Member, statement: Statement, now: float) -> None:
         if member.suspicion is not None:
             self._confirm(member, statement, now)
-        if not self._context.doubt(member.host_id, now):
+        if not self._context.doubt(member.host_id, now, is_wide=not statement.is_refused):
             return
         self._context.counters["accusations/examined"] += 1
         if member.doubt is None or precedence(
@@ -255,7 +214,8 @@ class Belief:
 
     def _confirm(self, member: Member, statement: Statement, now: float) -> None:
         if member.suspicion is not None and member.suspicion.confirm(statement.accuser):
-            self._set_timer(member)
+            member.is_refused = member.is_refused or statement.is_refused
+            self.set_timer(member)
             if statement.kind is Reachability.SUSPECT:
                 self._context.spread(statement, now, keeps_others=True)
 
@@ -294,10 +254,11 @@ class Belief:
         wanted = min(context.parameters.num_confirmations, max(0, num_members - 2))
         bounds = suspicion_bounds(context.parameters, num_members)
         member.suspicion = Suspicion(accuser, now, bounds, wanted)
-        self._set_timer(member)
-        chance = context.parameters.num_corroborators / max(1, num_members - 2)
-        if accuser != context.host_id and context.random.random() < chance:
-            context.doubt(member.host_id, now)
+        self.set_timer(member)
+
+    def _corroborate(self, member: Member, now: float) -> None:
+        if self._context.parameters.num_corroborators > 0:
+            self._context.doubt(member.host_id, now, is_wide=not member.is_refused)
 
     def _acquit(self, member: Member, reason: str, now: float) -> None:
         context = self._context
@@ -328,7 +289,8 @@ class Belief:
         self._context.table.move(member, address)
         return before
 
-    def _set_timer(self, member: Member) -> None:
+    def set_timer(self, member: Member) -> None:
+        """Have the member's suspicion, if any, come due at its deadline."""
         if member.suspicion is not None:
             self._context.agenda.set(("suspicion", member.host_id), member.suspicion.deadline_at)
 
@@ -343,9 +305,16 @@ class Belief:
     def _alive(self, member: Member, incarnation: int) -> Statement:
         return Statement(Reachability.ALIVE, member.host_id, member.epoch, incarnation, member.address)
 
-    def _failed(self, member: Member) -> Statement:
+    def verdict(self, member: Member) -> Statement:
+        """Return this host's statement that the member has failed."""
         return Statement(
-            Reachability.FAILED, member.host_id, member.epoch, member.incarnation, None, self._context.host_id
+            Reachability.FAILED,
+            member.host_id,
+            member.epoch,
+            member.incarnation,
+            None,
+            self._context.host_id,
+            member.is_refused,
         )
 
     def _emit(
@@ -378,6 +347,8 @@ def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_n
         words = "it said goodbye"
     elif is_new_epoch and statement.kind is Reachability.ALIVE:
         words = "restarted"
+    if statement.is_refused:
+        words += f": {DAEMON_DIED}"
     if statement.kind in ACCUSATIONS:
         words += f", says {statement.accuser}"
     if moved_from is not None:

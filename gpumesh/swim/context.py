@@ -62,8 +62,8 @@ class Context:
         self.counters: Counter[str] = Counter()
         self.events: deque[SwimEvent] = deque(maxlen=MAX_EVENTS)
         self.last_heard_at: float | None = None
-        self.doubts: OrderedDict[str, None] = OrderedDict()
-        """Members to probe at once: accused by hearsay, or to be corroborated."""
+        self.doubts: OrderedDict[str, bool] = OrderedDict()
+        """Members to probe at once: accused by hearsay, or to be corroborated. True: by all ways at once."""
         self.newcomers: deque[str] = deque(maxlen=parameters.num_members)
         """Members that are to be put into the order of probing."""
         self.wanted_syncs: OrderedDict[str, None] = OrderedDict()
@@ -104,12 +104,15 @@ class Context:
             self.counters["drops/events"] += 1
         self.events.append(event)
 
-    def doubt(self, host_id: str, now: float) -> bool:
-        """Have the member probed at once; return False if too many wait already."""
+    def doubt(self, host_id: str, now: float, *, is_wide: bool = False) -> bool:
+        """Have the member probed at once; return False if too many wait already.
+
+        ``is_wide``: through relays and by stream at the same time, because it stands accused.
+        """
         if len(self.doubts) >= self.parameters.num_pending * 4 and host_id not in self.doubts:
             self.counters["drops/doubts"] += 1
             return False
-        self.doubts[host_id] = None
+        self.doubts[host_id] = is_wide or self.doubts.get(host_id, False)
         self.agenda.set_earlier(DOUBTS, now)
         return True
 

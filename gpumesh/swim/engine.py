@@ -23,10 +23,10 @@ How it is put together
 ----------------------
 The engine does no I/O: time, randomness, datagrams and bytes of streams come in; datagrams, stream
 actions and events go out. :class:`Swim` only routes. :class:`.context.Context` holds the shared state,
-and each part owns one concern: ``probe`` and ``relay`` ask, ``belief`` and ``defence`` judge what is said
-of others and of this host, ``gossip`` and ``post`` tell, ``sync`` and ``seeds`` repair and find. A shell
-must hand in all datagrams that wait before it calls ``handle_timer``: an ack in the socket's queue must
-be seen before its deadline is judged.
+and each part owns one concern: ``probe`` and ``relay`` ask, ``belief``, ``judgement`` and ``defence`` judge
+what is said of others and of this host, ``gossip`` and ``post`` tell, ``sync`` and ``seeds`` repair and
+find. A shell must hand in all datagrams that wait before it calls ``handle_timer``: an ack in the socket's
+queue must be seen before its deadline is judged.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from gpumesh.swim.defence import Defence
 from gpumesh.swim.fields import canonical, id_to_wire
 from gpumesh.swim.gossip import FAREWELL, Spreading
 from gpumesh.swim.intake import Intake
+from gpumesh.swim.judgement import Judging
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.parameters import Parameters
 from gpumesh.swim.ports import MemberView, Passenger, StreamAction, SwimEvent
@@ -107,7 +108,8 @@ class Swim:
         notices = Notices(self._context, self._post)
         self._belief = Belief(self._context, notices)
         self._defence = Defence(self._context, self._post)
-        self._probing = Probing(self._context, self._post, self._belief, notices)
+        self._judging = Judging(self._context, notices, self._belief)
+        self._probing = Probing(self._context, self._post, self._belief, self._judging, notices)
         self._relaying = Relaying(self._context, self._post, self._probing)
         self._spreading = Spreading(self._context, self._post)
         self._intake = Intake(
@@ -124,6 +126,7 @@ class Swim:
             self._intake.handle_hello,
             self._intake.handle_row,
             self._intake.handle_stream_answer,
+            self._probing.handle_stream_refused,
         )
         self._intake.streams = self._streams
         self._seeding = Seeding(self._context, self._probing, self._streams)
@@ -188,7 +191,7 @@ class Swim:
     def handle_stream_closed(self, stream_id: int, now: float) -> None:
         """Note that the other end closed a stream, or that it could not be opened."""
         self._enter(now)
-        self._streams.handle_closed(stream_id)
+        self._streams.handle_closed(stream_id, now)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due. Called long after the deadline, this process stood still: it doubts itself first.
@@ -202,7 +205,8 @@ class Swim:
         due_at = agenda.next_at()
         if due_at is None or due_at > now:
             return
-        if now - due_at > self._context.parameters.stall_s:
+        parameters = self._context.parameters
+        if parameters.weighs_evidence and now - due_at > parameters.stall_s:
             self._postpone(now - due_at)
         for _ in range(MAX_STEPS):
             key = agenda.take_due(now)
@@ -325,7 +329,7 @@ class Swim:
             return
         kind, subject = key
         if kind == "suspicion" and isinstance(subject, str):
-            self._belief.handle_suspicion_due(subject, now)
+            self._judging.handle_suspicion_due(subject, now)
         elif isinstance(subject, int):
             if kind == "probe":
                 self._probing.handle_due(subject, now)
@@ -337,7 +341,7 @@ class Swim:
     def _postpone(self, gap_s: float) -> None:
         context = self._context
         context.agenda.postpone(gap_s, JUDGEMENTS.__contains__)
-        self._belief.postpone(gap_s)
+        self._judging.postpone(gap_s)
         self._probing.postpone(gap_s)
         context.awareness.add(1)
         context.counters["stalls"] += 1

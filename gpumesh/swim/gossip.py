@@ -6,6 +6,7 @@ from typing import Final
 
 from gpumesh.swim.context import GOSSIP, Context
 from gpumesh.swim.post import Post
+from gpumesh.swim.probe import ROUND
 from gpumesh.swim.wire import Gossip
 
 FAREWELL: Final = ("farewell", None)
@@ -36,8 +37,14 @@ class Spreading:
                 had_news = True
             elif member.accusation() is None:
                 break
-        wait_s = parameters.gossip_interval_s if had_news else parameters.idle_gossip_interval_s
-        context.agenda.set(GOSSIP, now + wait_s)
+        context.agenda.set(GOSSIP, now + parameters.gossip_interval_s if had_news else self._idle_until(now))
+
+    def _idle_until(self, now: float) -> float:
+        """Return when to look for news again: along with a probe round, since each wake of a host costs."""
+        wait_s = self._context.parameters.idle_gossip_interval_s
+        round_at = self._context.agenda.at(ROUND)
+        is_near = round_at is not None and now < round_at <= now + wait_s * 2
+        return round_at if round_at is not None and is_near else now + wait_s
 
     def handle_farewell(self, now: float) -> None:
         """Tell random members directly that this host leaves; three rounds, should datagrams be lost."""

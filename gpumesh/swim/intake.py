@@ -180,7 +180,8 @@ class Intake:
         elif is_own:
             self._defence.handle_statement(statement, teller, now)
         else:
-            self._belief.handle_statement(statement, now)
+            is_first_hand = teller is not None and teller.host_id == statement.accuser
+            self._belief.handle_statement(statement, now, is_first_hand=is_first_hand)
 
     def _handle_primary(
         self, datagram: Datagram, source: Address, session: bytes, member: Member | None, now: float

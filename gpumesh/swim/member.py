@@ -24,6 +24,7 @@ class Member:
         "evidence_at",
         "host_id",
         "incarnation",
+        "is_refused",
         "notice_at",
         "reachability",
         "session",
@@ -51,6 +52,8 @@ class Member:
         """The sending session that gave a direct answer: what comes in it is known to be fresh."""
         self.accuser = ""
         """Who claimed suspect or failed."""
+        self.is_refused = False
+        """The accuser was refused by the member's own kernel."""
         self.suspicion: Suspicion | None = None
         self.doubt: Statement | None = None
         """A hearsay accusation that waits for a probe of this host's own."""
@@ -73,7 +76,15 @@ class Member:
     def statement(self, *, has_address: bool = False) -> Statement:
         """Return what this host believes of the member, as a statement."""
         address = self.address if has_address or self.reachability is Reachability.ALIVE else None
-        return Statement(self.reachability, self.host_id, self.epoch, self.incarnation, address, self.accuser)
+        return Statement(
+            self.reachability,
+            self.host_id,
+            self.epoch,
+            self.incarnation,
+            address,
+            self.accuser,
+            self.is_refused,
+        )
 
     def accusation(self) -> Statement | None:
         """Return what the member should hear so that it can refute, None if it stands unaccused."""
@@ -99,6 +110,8 @@ class Member:
         if after is Reachability.ALIVE:
             self.evidence_at = now
             self.accuser = ""
+        if after is Reachability.ALIVE or after is Reachability.LEFT:
+            self.is_refused = False
         self.reachability = after
         self.incarnation = incarnation
         if after is not Reachability.SUSPECT:

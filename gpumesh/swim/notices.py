@@ -31,6 +31,13 @@ class Notices:
         member.notice_at = now
         self._post.send(Gossip(), to or member.address, member, introduces=True, has_news=False)
 
+    def call_witnesses(self, member: Member, accusation: Statement) -> None:
+        """Tell a few members at once that one is suspected, so that they look for themselves."""
+        context = self._context
+        drawn = context.table.draw(context.random, context.parameters.num_corroborators, but=member.host_id)
+        for witness in drawn:
+            self._post.send(Gossip(), witness.address, witness, has_news=False, extra=accusation)
+
     def pass_on(self, member: Member, statement: Statement) -> None:
         """Send the member a statement about itself."""
         self._post.send(Gossip(), member.address, member, has_news=False, extra=statement)

@@ -17,6 +17,10 @@ from gpumesh.errors import ConfigError
 MAX_FRAME_BYTES: Final = 65_536
 """Largest plaintext of one stream frame; checked against the length prefix before anything is allocated."""
 
+SMALL_FLEET_SCALE: Final = 1.5
+"""What the logarithm of the fleet's size is at least: that of 32 members. A host that reads its packets 2.5 s
+late should have the time to be heard in a small fleet, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
@@ -43,20 +47,25 @@ class Parameters:
     addition: an idle daemon should not wake five times a second."""
     gossip_fanout: int = 3
     """Members told in each gossip round, 1..32. Rounds to reach everybody ≈ log(n)/log(1 + fan-out)."""
-    suspicion_mult: float = 4.0
-    """alpha: shortest suspicion is ``alpha * max(1, log10 n) * probe_interval`` seconds, ≥ 1. Smaller
+    suspicion_mult: float = 2.0
+    """alpha: shortest suspicion is ``alpha * max(1.5, log10 n) * probe_interval`` seconds, ≥ 1. Smaller
     is faster and less forgiving."""
     suspicion_max_mult: float = 6.0
     """beta: longest suspicion is beta times the shortest, ≥ 1. This is how long a lone accuser must
     wait."""
-    num_confirmations: int = 2
+    num_confirmations: int = 3
     """k: independent accusers after which the suspicion has shrunk to the shortest, 0..16 (Lifeguard
     uses alpha - 2). Capped by the number of members that could confirm."""
-    num_corroborators: int = 3
-    """Expected number of members that probe a suspect at once on hearing of a suspicion, 0..32. Own
-    addition (Rapid's many observers in SWIM's clothes): a true crash is confirmed within one probe, a
-    false accusation is told to its subject within one round trip. Cost: this many probes a suspicion,
-    whatever n."""
+    num_corroborators: int = 5
+    """Members that the first accuser tells at once, and that probe the suspect by all ways when they hear
+    it, 0..32; 0 has nobody probe on hearsay. Own addition (Rapid's many observers in SWIM's clothes): a
+    true crash is confirmed within half a probe, a false accusation is told to its subject within one round
+    trip. Should exceed ``num_confirmations``, since some may be gone or lossy. Cost: about twice this
+    many probes a suspicion, whatever n."""
+    refusal_s: float = 1.0
+    """Shortest suspicion, in seconds, where the member's own kernel says that nobody listens (datagram
+    and stream refused), ≥ 0. Nobody is there who could refute, yet a daemon that restarts at once or a filter
+    that is being reloaded should not be called dead. It still takes the confirmations."""
     fresh_evidence_s: float = 1.0
     """Seconds for which a direct answer outweighs hearsay, ≥ 0. An accusation that arrives within it is
     examined by a probe before it is believed. Longer is more honest with slow accusers and delays the
@@ -77,6 +86,13 @@ class Parameters:
     ``seed_retry_max_s``, for ever."""
     seed_retry_max_s: float = 30.0
     """Longest such wait. While others are known, seeds are looked at once in ten times this."""
+    weighs_evidence: bool = True
+    """Whether the rules of evidence hold that SWIM and Lifeguard lack: hearsay is examined, direct
+    answers vouch, accusers show that they themselves hear, a lone accuser looks again, kernels' refusals
+    count, a process that stood still puts its judgements off. Off only to compare with the papers."""
+    tells_suspects: bool = True
+    """Whether a member that stands accused hears so in the next message to it (Lifeguard's buddy system).
+    Off only to compare with SWIM."""
     awareness_max: int = 8
     """Scores run 0..max - 1, so an ailing member's intervals stretch by at most this factor, 1..32."""
     stall_s: float = 0.5
@@ -164,8 +180,10 @@ WAN: Final = replace(
     probe_timeout_s=3.0,
     gossip_interval_s=0.5,
     gossip_fanout=4,
-    suspicion_mult=6.0,
+    suspicion_mult=4.0,
     num_confirmations=4,
+    num_corroborators=7,
+    refusal_s=5.0,
     fresh_evidence_s=5.0,
     sync_interval_s=60.0,
     reclaim_interval_s=10.0,
@@ -179,6 +197,8 @@ LOCAL: Final = replace(
     probe_timeout_s=0.1,
     gossip_interval_s=0.04,
     idle_gossip_interval_s=0.2,
+    suspicion_mult=3.0,
+    refusal_s=0.4,
     fresh_evidence_s=0.2,
     sync_interval_s=6.0,
     reclaim_interval_s=1.0,
@@ -191,8 +211,11 @@ PROFILES: Final = {"lan": LAN, "wan": WAN, "local": LOCAL}
 
 
 def suspicion_bounds(parameters: Parameters, num_members: int) -> tuple[float, float]:
-    """Return (shortest, longest) suspicion in seconds: alpha*max(1, log10 n)*interval and beta times that."""
-    scale = max(1.0, math.log10(max(1, num_members)))
+    """Return (shortest, longest) suspicion in seconds.
+
+    Shortest: ``alpha * max(1.5, log10 n) * interval``; longest: beta times that.
+    """
+    scale = max(SMALL_FLEET_SCALE, math.log10(max(1, num_members)))
     shortest = parameters.suspicion_mult * scale * parameters.probe_interval_s
     return shortest, shortest * parameters.suspicion_max_mult
 

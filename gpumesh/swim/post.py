@@ -78,7 +78,8 @@ class Post:
 
     def _direct(self, member: Member | None, extra: Statement | None, *, introduces: bool) -> list[bytes]:
         statements = [] if extra is None else [encode_statement(extra)]
-        accusation = member.accusation() if member is not None else None
+        is_told = member is not None and self._context.parameters.tells_suspects
+        accusation = member.accusation() if member is not None and is_told else None
         if accusation is not None:
             statements.append(encode_statement(accusation))
         context = self._context

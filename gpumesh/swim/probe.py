@@ -14,12 +14,14 @@ silence accuses.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from gpumesh.model import Address
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import DOUBTS, RECLAIM, Context
 from gpumesh.swim.fields import MAX_SEQ
+from gpumesh.swim.judgement import Judging
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.order import ProbeOrder
@@ -40,7 +42,9 @@ class Probe:
         "ends_at",
         "host_id",
         "is_direct",
+        "is_refused",
         "is_round",
+        "is_stream_refused",
         "judges",
         "num_asked",
         "num_nacks",
@@ -58,6 +62,10 @@ class Probe:
         self.is_direct = True
         """Still waiting for the direct answer."""
         self.is_round = False
+        self.is_refused = False
+        """The kernel at the other end said that nobody listens there."""
+        self.is_stream_refused = False
+        """Nor could a stream be opened."""
         self.judges = False
         """Silence accuses. Not so for seeds, for members that have failed already."""
         self.num_asked = 0
@@ -67,14 +75,19 @@ class Probe:
 class Probing:
     """The probes of this host's own; :class:`gpumesh.swim.relay.Relaying` serves those of others."""
 
-    def __init__(self, context: Context, post: Post, belief: Belief, notices: Notices) -> None:
+    def __init__(
+        self, context: Context, post: Post, belief: Belief, judging: Judging, notices: Notices
+    ) -> None:
         self._context = context
         self._post = post
         self._belief = belief
+        self._judging = judging
         self._notices = notices
         self._order = ProbeOrder(context.table, context.random)
         self._pending: dict[int, Probe] = {}
         self._by_target: dict[str, int] = {}
+        self._unanswered: OrderedDict[int, Probe] = OrderedDict()
+        """Ended in silence a while ago: an answer that still comes is evidence all the same."""
         self._seq = context.random.getrandbits(63)
         context.agenda.set(ROUND, context.now + context.parameters.probe_interval_s * context.random.random())
 
@@ -105,14 +118,18 @@ class Probing:
         for _ in range(min(DOUBTS_AT_ONCE, len(context.doubts))):
             if len(self._pending) >= context.parameters.num_pending:
                 break
-            host_id, _ = context.doubts.popitem(last=False)
+            host_id, is_wide = context.doubts.popitem(last=False)
             member = context.table.get(host_id)
             if member is None or not member.is_live:
                 continue
             if host_id in self._by_target:
                 self._notices.tell(member, now)
             else:
-                self._begin(member, now).judges = True
+                probe = self._begin(member, now)
+                probe.judges = True
+                if is_wide:
+                    probe.ends_at = now + context.awareness.scale(context.parameters.probe_timeout_s)
+                    self._widen(probe, member, now)
         if context.doubts:
             context.agenda.set_earlier(DOUBTS, now + context.parameters.gossip_interval_s)
 
@@ -142,7 +159,7 @@ class Probing:
         probe = self._pending.get(ack.seq)
         if probe is None:
             self._context.counters["acks/late"] += 1
-            return None
+            return self._take_late(ack.seq, sender_id)
         if probe.host_id and probe.host_id != sender_id:
             self._end(probe)
             self._blame_usurped(probe, sender_id, now)
@@ -155,7 +172,7 @@ class Probing:
         probe = self._pending.get(seq)
         if probe is None or probe.host_id != subject:
             self._context.counters["acks/late"] += 1
-            return False
+            return self._take_late(seq, subject) is not None
         self.settle(probe)
         return True
 
@@ -166,18 +183,47 @@ class Probing:
             probe.num_nacks += 1
 
     def handle_unreachable(self, address: Address, now: float) -> None:
-        """Take the kernel's word that nothing listens at an address: ask others without waiting."""
-        member = self._context.table.at(address)
-        if member is None or not member.is_live:
+        """Take the kernel's word that nothing listens at an address: try a stream without waiting.
+
+        A refused round asks relays, too. A host that is refused while it does an errand or tells news only
+        looks for itself, lest one death set the whole fleet asking.
+        """
+        context = self._context
+        member = context.table.at(address)
+        if member is None or not member.is_live or not context.parameters.weighs_evidence:
             return
         seq = self._by_target.get(member.host_id)
-        if seq is None:
-            if len(self._pending) < self._context.parameters.num_pending and member.suspicion is None:
-                probe = self._begin(member, now)
-                probe.judges = True
-                self._widen(probe, member, now)
-        elif self._pending[seq].is_direct and self._pending[seq].judges:
-            self._widen(self._pending[seq], member, now)
+        if seq is not None:
+            probe = self._pending[seq]
+        elif len(self._pending) < context.parameters.num_pending and _is_open(member):
+            probe = self._begin(member, now)
+            probe.judges = True
+        else:
+            return
+        if probe.is_refused or not probe.judges:
+            return
+        probe.is_refused = True
+        if not probe.is_direct:
+            self._conclude_refused(probe, now)  # if the stream that is under way was refused before
+        elif probe.is_round:
+            self._widen(probe, member, now)
+        else:
+            context.stream_pings.append((member.host_id, member.address, probe.seq))
+
+    def handle_stream_refused(self, seq: int, now: float) -> None:
+        """Take the word that no stream could be opened: with a refused datagram, nobody listens there."""
+        probe = self._pending.get(seq)
+        if probe is not None:
+            probe.is_stream_refused = True
+            self._conclude_refused(probe, now)
+
+    def _conclude_refused(self, probe: Probe, now: float) -> None:
+        if not (probe.is_refused and probe.is_stream_refused and probe.judges):
+            return
+        member = self._context.table.get(probe.host_id)
+        self._end(probe)
+        if member is not None and member.is_live:
+            self._blame(probe, member, now)
 
     def handle_due(self, seq: int, now: float) -> None:
         """Widen a probe whose direct answer did not come, or end one that nobody answered."""
@@ -189,7 +235,9 @@ class Probing:
             self._widen(probe, member, now)
             return
         self._end(probe)
+        self._keep_for_late(probe)
         if probe.judges and member is not None and member.is_live:
+            probe.is_refused = False  # no stream was refused: a filter may have refused the datagram
             self._blame(probe, member, now)
 
     def postpone(self, gap_s: float) -> None:
@@ -240,11 +288,32 @@ class Probing:
     def _blame(self, probe: Probe, member: Member, now: float) -> None:
         context = self._context
         missing = probe.num_asked - probe.num_nacks
-        if probe.is_round:
+        if probe.is_round and not probe.is_refused:
             context.awareness.add(missing if probe.num_asked else 1)
         context.counters["probes/failed"] += 1
-        heard_at = context.last_heard_at
-        self._belief.accuse(member, now, is_quiet=heard_at is None or heard_at < probe.started_at)
+        self._judging.accuse(member, now, is_sound=self._is_sound(probe), is_refused=probe.is_refused)
+
+    def _is_sound(self, probe: Probe) -> bool:
+        """Whether this very probe showed that words go out from here and answers come back in time."""
+        if probe.is_refused:
+            return True
+        heard_at = self._context.last_heard_at
+        if heard_at is None or heard_at < probe.started_at:
+            return False
+        return probe.num_nacks > 0 or not probe.num_asked
+
+    def _keep_for_late(self, probe: Probe) -> None:
+        parameters = self._context.parameters
+        if probe.host_id and parameters.weighs_evidence:
+            self._unanswered[probe.seq] = probe
+            if len(self._unanswered) > parameters.num_pending:
+                self._unanswered.popitem(last=False)
+
+    def _take_late(self, seq: int, subject: str) -> Probe | None:
+        probe = self._unanswered.get(seq)
+        if probe is None or probe.host_id != subject:
+            return None
+        return self._unanswered.pop(seq)
 
     def _blame_usurped(self, probe: Probe, sender_id: str, now: float) -> None:
         member = self._context.table.get(probe.host_id)
@@ -257,3 +326,9 @@ class Probing:
         if self._by_target.get(probe.host_id) == probe.seq:
             del self._by_target[probe.host_id]
         self._context.agenda.cancel(("probe", probe.seq))
+
+
+def _is_open(member: Member) -> bool:
+    """Whether one more look at the member could still change what is held of it."""
+    suspicion = member.suspicion
+    return suspicion is None or not (suspicion.is_own or suspicion.is_confirmed)

@@ -55,8 +55,8 @@ class Seeding:
         context.agenda.set(SEEDS, self._next_at())
 
     def handle_due(self, now: float) -> None:
-        """Wake the shell, which looks at ``wants_seeds``; wake it again should it hand none in."""
-        self._context.agenda.set(SEEDS, now + self._wait_s)
+        """Wake the shell, which looks at ``wants_seeds``; wake it again should it be due and hand none in."""
+        self._context.agenda.set(SEEDS, max(now + self._wait_s, self._next_at()))
 
     def arrange(self, now: float) -> None:
         """Have the shell woken sooner, if this host has lost everybody."""

@@ -33,6 +33,8 @@ class Statement:
     """Always given with alive and in syncs; left out where it would only cost bytes."""
     accuser: str = ""
     """Who claims it, for suspect and failed; empty otherwise."""
+    is_refused: bool = False
+    """The accused's kernel said that nobody listens there: its daemon died, its host lives."""
 
 
 @dataclass(frozen=True, slots=True)

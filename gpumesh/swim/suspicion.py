@@ -17,7 +17,9 @@ class Suspicion:
         "accusers",
         "first_at",
         "is_own",
+        "is_refused",
         "is_told",
+        "last_look_at",
         "longest_s",
         "num_wanted",
         "shortest_s",
@@ -33,6 +35,10 @@ class Suspicion:
         """This host itself probed the member without success."""
         self.is_told = False
         """This host has told others so: not while it hears nobody."""
+        self.is_refused = False
+        """This host's own probe was refused by the member's kernel."""
+        self.last_look_at = float("-inf")
+        """Until when a lone accuser's last look at the member lasts."""
 
     @property
     def deadline_at(self) -> float:
@@ -40,7 +46,12 @@ class Suspicion:
         timeout_s = suspicion_timeout(
             self.shortest_s, self.longest_s, len(self.accusers) - 1, self.num_wanted
         )
-        return self.started_at + timeout_s
+        return max(self.started_at + timeout_s, self.last_look_at)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """As many independent accusers agree as were asked for."""
+        return len(self.accusers) > self.num_wanted
 
     def confirm(self, accuser: str) -> bool:
         """Add an accuser; return whether it is a new one that still shortens the suspicion."""
@@ -57,3 +68,9 @@ class Suspicion:
     def restart(self, now: float) -> None:
         """Begin the wait anew: somebody vouched for the member, or nobody at all is heard."""
         self.started_at = now
+        self.last_look_at = float("-inf")
+
+    def refuse(self, shortest_s: float) -> None:
+        """Take that the member's kernel refuses: nobody is there who could refute, so waiting is shorter."""
+        self.is_refused = True
+        self.shortest_s = min(self.shortest_s, shortest_s)

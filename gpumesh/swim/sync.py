@@ -64,6 +64,7 @@ class Conversation:
         self.peer: str | None = None
         self.num_ends = 0
         self.is_joining = False
+        self.is_connected = False
         self.summary = bytearray()
 
 
@@ -71,7 +72,8 @@ class Streams:
     """All streams of the engine: bounded in number, bytes and time.
 
     ``on_hello`` introduces the other end to the engine and returns False to hang up; ``on_row`` takes one
-    row of its table; ``on_ping_answered`` takes the answer to a stream ping.
+    row of its table; ``on_ping_answered`` takes the answer to a stream ping, ``on_ping_refused`` that no
+    stream for one could be opened.
     """
 
     def __init__(
@@ -80,11 +82,13 @@ class Streams:
         on_hello: Callable[[Hello, float], bool],
         on_row: Callable[[Row, float, bool], None],
         on_ping_answered: Callable[[int, Hello], None],
+        on_ping_refused: Callable[[int, float], None],
     ) -> None:
         self._context = context
         self._on_hello = on_hello
         self._on_row = on_row
         self._on_ping_answered = on_ping_answered
+        self._on_ping_refused = on_ping_refused
         self._talks: dict[int, Conversation] = {}
         self._num = 0
         self.actions: deque[StreamAction] = deque()
@@ -141,6 +145,7 @@ class Streams:
         talk = self._talks.get(stream_id)
         if talk is not None and talk.is_opener:
             self._touch(talk, now)
+            talk.is_connected = True
             self.actions.append(SendStream(stream_id, talk.channel.preamble()))
 
     def handle_data(self, stream_id: int, data: bytes, now: float) -> None:
@@ -165,13 +170,15 @@ class Streams:
             self._context.counters["drops/stream_transition"] += 1
             self._close(talk)
 
-    def handle_closed(self, stream_id: int) -> None:
+    def handle_closed(self, stream_id: int, now: float) -> None:
         """Forget a stream that the other end closed, or that never opened."""
         talk = self._talks.pop(stream_id, None)
         if talk is not None:
             self._context.agenda.cancel(("stream", stream_id))
             if talk.is_opener and not talk.channel.is_proven:
                 self._context.counters["streams/failed"] += 1
+            if talk.probe_seq is not None and not talk.is_connected:
+                self._on_ping_refused(talk.probe_seq, now)
 
     def handle_due(self, stream_id: int) -> None:
         """Give up a stream that made no progress."""

@@ -114,6 +114,10 @@ NAMES: Final[dict[type[Primary], str]] = {
 _STATES: Final = (Reachability.ALIVE, Reachability.SUSPECT, Reachability.FAILED, Reachability.LEFT)
 _CODES: Final = {state: code for code, state in enumerate(_STATES)}
 _VOUCH: Final = 4
+_REFUSED: Final = {Reachability.SUSPECT: 5, Reachability.FAILED: 6}
+"""Codes of the two accusations where the accused's own kernel refuses."""
+_ACCUSED: Final = {code: state for state, code in _REFUSED.items()}
+_MAX_CODE: Final = 6
 _STATEMENT_FIELDS: Final = 7
 
 
@@ -155,6 +159,8 @@ def encode_statement(statement: Statement | Vouch) -> bytes:
         code, packed, port, by = _VOUCH, b"", 0, statement.voucher
     else:
         code, by = _CODES[statement.kind], statement.accuser
+        if statement.is_refused:
+            code = _REFUSED.get(statement.kind, code)
         packed, port = address_to_wire(statement.address) if statement.address else (b"", 0)
     return _pack(
         (
@@ -176,10 +182,12 @@ def decode_statement(value: Any) -> Statement | Vouch:
     epoch = integer(epoch, MAX_EPOCH)
     incarnation = integer(incarnation, MAX_INCARNATION)
     by = id_from_wire(raw_by) if raw_by != b"" else ""
-    if integer(code, _VOUCH) == _VOUCH:
+    if integer(code, _MAX_CODE) == _VOUCH:
         return Vouch(host_id, epoch, incarnation, by)
     address = address_from_wire(packed, port) if packed != b"" else None
-    return Statement(_STATES[code], host_id, epoch, incarnation, address, by)
+    is_refused = code in _ACCUSED
+    kind = _ACCUSED[code] if is_refused else _STATES[code]
+    return Statement(kind, host_id, epoch, incarnation, address, by, is_refused)
 
 
 def decode(body: bytes) -> Datagram:

@@ -30,7 +30,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rest", type=float, default=60.0, metavar="S", help="how long to measure at rest")
     parser.add_argument("--starve", type=float, default=120.0, metavar="S", help="how long to starve")
-    parser.add_argument("--settle", type=float, default=10.0, metavar="S", help="quiet time before measuring")
+    parser.add_argument("--settle", type=float, default=60.0, metavar="S", help="quiet time before measuring")
     parser.add_argument("--peers", default="serf,kinship", help="peers to run beside gpumesh")
     parser.add_argument(
         "--sizes", default="32,128,1024", help="fleets simulated for bytes; 4096 takes long and 20 GB"

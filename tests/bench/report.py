@@ -62,4 +62,5 @@ def document(rows: Sequence[Row], **about: object) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
+    value = float(value)  # counts come as int, which has no is_integer before Python 3.12
     return f"{value:.0f}" if value.is_integer() or value >= 1000 else f"{value:.3g}"

@@ -108,6 +108,42 @@ async def test_akka_30335_what_waits_in_the_socket_is_read_before_any_timer_runs
     await shell.close()
 
 
+async def num_timer_rounds(engine: Recorder, shell: Shell, for_s: float) -> int:
+    """Count the rounds in which timers were looked at, by the progress that they report."""
+    rounds = 0
+
+    def count() -> None:
+        nonlocal rounds
+        rounds += 1
+
+    shell._on_progress = count
+    await asyncio.sleep(for_s)
+    return rounds
+
+
+async def test_a_deadline_that_has_moved_on_wakes_nobody() -> None:
+    engine, clock = Recorder(), Clock()
+    shell = shell_of(engine, clock, free_socket())
+    await shell.start()
+    engine.deadline = clock.now + 0.1
+    shell.pump()
+    engine.deadline = clock.now + 60.0
+    shell.pump()
+    assert await num_timer_rounds(engine, shell, 0.3) == 0
+    await shell.close()
+
+
+async def test_what_was_said_before_the_start_leaves_no_second_timer() -> None:
+    engine, clock = Recorder(), Clock()
+    shell = shell_of(engine, clock, free_socket())
+    engine.deadline = clock.now + 0.2
+    shell.pump()
+    await shell.start()
+    armed = [handle for handle in asyncio.get_running_loop()._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
+    assert len([handle for handle in armed if "_run_timers" in repr(handle)]) == 1
+    await shell.close()
+
+
 async def test_a_refused_datagram_is_early_evidence_about_its_address() -> None:
     engine, clock = Recorder(), Clock()
     dead = free_socket()

@@ -58,3 +58,10 @@ def test_the_heap_stays_proportional_to_the_keys(moves: list[tuple[int, float]])
         agenda.set(("timer", number), at)
     assert len(agenda._heap) <= 65 + 4 * len(agenda)
     assert len(drain(agenda, 100.0)) == len({number for number, _ in moves})
+
+
+def test_a_key_can_be_asked_when_it_comes() -> None:
+    agenda = Agenda()
+    agenda.set(("timer", 1), 3.0)
+    agenda.set(("timer", 1), 2.0)
+    assert (agenda.at(("timer", 1)), agenda.at(("timer", 2))) == (2.0, None)

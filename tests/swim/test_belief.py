@@ -9,6 +9,7 @@ import pytest
 from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import Context
+from gpumesh.swim.judgement import Judging
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.parameters import LAN
@@ -36,7 +37,9 @@ class Bench:
             now=0.0,
         )
         self.post = Post(self.context)
-        self.belief = Belief(self.context, Notices(self.context, self.post))
+        notices = Notices(self.context, self.post)
+        self.belief = Belief(self.context, notices)
+        self.judging = Judging(self.context, notices, self.belief)
         for number, other in enumerate((A, B, C, X)):
             self.tell(ALIVE, other, address=Address("10.0.0.2", number + 1), at=0.0)
         self.context.events.clear()
@@ -63,17 +66,31 @@ class Bench:
         accuser: str = "",
         at: float = 10.0,
         is_sync: bool = False,
+        is_first_hand: bool = False,
     ) -> None:
         statement = Statement(kind, subject, epoch, incarnation, address, accuser)
-        self.belief.handle_statement(statement, at, is_sync=is_sync)
+        self.belief.handle_statement(statement, at, is_sync=is_sync, is_first_hand=is_first_hand)
+
+    def fail(self) -> None:
+        """Have X failed on the word of three and a fourth that judged."""
+        for accuser in (A, B, C, ME):
+            self.tell(SUSPECT, accuser=accuser)
+        self.tell(FAILED, accuser=A)
+        assert self.x.reachability is FAILED
 
     def changes(self) -> list[tuple[Reachability | None, Reachability]]:
         events = [event for event in self.context.events if isinstance(event, MemberChanged)]
         return [(event.before, event.after) for event in events]
 
+    def judge_after_last_look(self, at: float) -> None:
+        """Judge where nobody confirmed: the first time asks for a look, which the second finds failed."""
+        self.judge(at)
+        assert self.x.reachability is SUSPECT
+        self.judge(at + 2.1)
+
     def judge(self, at: float) -> None:
         self.context.last_heard_at = at - 0.1
-        self.belief.handle_suspicion_due(X, at)
+        self.judging.handle_suspicion_due(X, at)
 
 
 @pytest.fixture
@@ -91,11 +108,87 @@ def test_an_accusation_by_an_alive_member_is_believed_and_passed_on(bench: Bench
 
 def test_a_suspicion_that_nobody_refutes_becomes_a_failure(bench: Bench) -> None:
     bench.tell(SUSPECT, accuser=A)
-    bench.judge(30.0)
+    bench.judge(27.9)
     assert bench.x.reachability is SUSPECT, "its time is not over"
-    bench.judge(35.0)
+    bench.judge_after_last_look(28.1)
     assert bench.x.reachability is FAILED
     assert bench.x.accuser == ME
+
+
+def test_an_accusation_that_nobody_confirms_is_looked_into_once_more_before_the_verdict(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.judge(28.1)
+    assert bench.x.reachability is SUSPECT
+    assert list(bench.context.doubts.items()) == [(X, True)]
+    bench.belief.handle_evidence(bench.x, 0, 28.2, is_proven=True)
+    assert bench.x.reachability is ALIVE
+
+
+def test_a_last_look_by_one_who_cannot_see_begins_the_wait_anew(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.judge(28.1)
+    bench.judging.accuse(bench.x, 28.6, is_sound=False)
+    bench.judge(40.0)
+    assert bench.x.reachability is SUSPECT
+
+
+def test_an_unsound_accuser_tells_nobody(bench: Bench) -> None:
+    bench.post.drain()
+    num_before = len(bench.context.broadcasts)
+    bench.judging.accuse(bench.x, 11.0, is_sound=False)
+    assert bench.x.reachability is SUSPECT
+    assert len(bench.context.broadcasts) == num_before
+    assert [to for _, to in bench.post.drain()] == [bench.x.address], "but the accused itself is asked"
+
+
+def test_the_first_accuser_calls_witnesses_at_once(bench: Bench) -> None:
+    bench.post.drain()
+    bench.judging.accuse(bench.x, 11.0, is_sound=True)
+    told = {to for _, to in bench.post.drain()}
+    assert told == {bench.member(other).address for other in (A, B, C, X)}
+
+
+def test_who_hears_it_from_the_accuser_itself_looks_at_once(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A, is_first_hand=True)
+    assert list(bench.context.doubts.items()) == [(X, True)]
+
+
+def test_who_hears_it_from_others_leaves_looking_to_the_witnesses(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    assert not bench.context.doubts
+
+
+def test_a_failure_that_not_enough_confirmed_is_examined_and_taken_after_a_failed_look(bench: Bench) -> None:
+    bench.tell(SUSPECT, accuser=A)
+    bench.tell(FAILED, accuser=B, at=11.0)
+    assert bench.x.reachability is SUSPECT
+    assert X in bench.context.doubts
+    bench.judging.accuse(bench.x, 11.5, is_sound=False)
+    assert bench.x.reachability is SUSPECT, "who cannot see confirms nothing"
+    bench.tell(FAILED, accuser=B, at=12.0)
+    bench.judging.accuse(bench.x, 12.5, is_sound=True)
+    assert bench.x.reachability is FAILED
+
+
+def test_a_refused_member_is_failed_sooner_and_in_other_words(bench: Bench) -> None:
+    bench.judging.accuse(bench.x, 10.0, is_sound=True, is_refused=True)
+    bench.tell(SUSPECT, accuser=A, at=10.1)
+    bench.tell(SUSPECT, accuser=B, at=10.1)
+    bench.tell(SUSPECT, accuser=C, at=10.1)
+    bench.judge(10.9)
+    assert bench.x.reachability is SUSPECT
+    bench.judge(11.1)
+    assert bench.x.reachability is FAILED
+    assert bench.x.is_refused
+    last = bench.context.events[-1]
+    assert isinstance(last, MemberChanged)
+    assert last.reason.startswith("its daemon died, the host answers; accused by")
+
+
+def test_refusal_alone_without_corroboration_keeps_the_long_wait(bench: Bench) -> None:
+    bench.judging.accuse(bench.x, 10.0, is_sound=True, is_refused=True)
+    bench.judge(20.0)
+    assert bench.x.reachability is SUSPECT
 
 
 def test_independent_accusers_bring_the_verdict_forward(bench: Bench) -> None:
@@ -103,9 +196,22 @@ def test_independent_accusers_bring_the_verdict_forward(bench: Bench) -> None:
     bench.tell(SUSPECT, accuser=A, at=10.5)
     bench.tell(SUSPECT, accuser=B, at=10.5)
     bench.tell(SUSPECT, accuser=C, at=10.6)
-    bench.judge(13.9)
+    bench.tell(SUSPECT, accuser=ME, at=10.7)
+    bench.judge(12.9)
     assert bench.x.reachability is SUSPECT
-    bench.judge(14.1)
+    bench.judge(13.1)
+    assert bench.x.reachability is FAILED
+
+
+def test_a_host_that_doubts_itself_waits_a_little_for_a_refutation_it_may_read_late(bench: Bench) -> None:
+    bench.context.awareness.add(2)
+    for accuser in (A, B, C, ME):
+        bench.tell(SUSPECT, accuser=accuser)
+    bench.judge(13.1)
+    assert bench.x.reachability is SUSPECT
+    bench.judge(15.0)
+    assert bench.x.reachability is SUSPECT
+    bench.judge(15.2)
     assert bench.x.reachability is FAILED
 
 
@@ -123,20 +229,19 @@ def test_a_suspicion_at_a_higher_incarnation_has_a_fresh_timer(bench: Bench) -> 
     bench.tell(SUSPECT, incarnation=1, accuser=A, at=30.0)
     bench.judge(35.0)
     assert bench.x.reachability is SUSPECT
-    bench.judge(55.0)
+    bench.judge_after_last_look(55.0)
     assert bench.x.reachability is FAILED
 
 
 def test_the_deaf_do_not_judge(bench: Bench) -> None:
     bench.tell(SUSPECT, accuser=A)
-    for at in (34.0, 60.0, 600.0):
-        bench.belief.handle_suspicion_due(X, at)
+    for at in (29.0, 60.0, 600.0):
+        bench.judging.handle_suspicion_due(X, at)
     assert bench.x.reachability is SUSPECT
     bench.context.last_heard_at = 601.0
-    bench.belief.handle_suspicion_due(X, 602.0)
+    bench.judging.handle_suspicion_due(X, 602.0)
     assert bench.x.reachability is SUSPECT, "hearing again begins a fresh wait"
-    bench.context.last_heard_at = 640.0
-    bench.belief.handle_suspicion_due(X, 640.0)
+    bench.judge_after_last_look(640.0)
     assert bench.x.reachability is FAILED
 
 
@@ -182,8 +287,9 @@ def test_an_examined_accusation_ends_with_an_answer_and_a_vouch(bench: Bench) ->
 
 
 def test_an_examined_accusation_that_the_probe_confirms_counts_for_both(bench: Bench) -> None:
-    bench.tell(FAILED, accuser=A, is_sync=True)
-    bench.belief.accuse(bench.x, 11.0, is_quiet=False)
+    bench.belief.handle_evidence(bench.x, 0, 9.5, is_proven=True)
+    bench.tell(SUSPECT, accuser=A)
+    bench.judging.accuse(bench.x, 11.0, is_sound=True)
     assert bench.x.suspicion is not None
     assert bench.x.suspicion.accusers == {ME, A}
 
@@ -202,7 +308,7 @@ def test_a_vouch_quells_hearsay_and_makes_own_accusers_wait_anew(bench: Bench) -
     bench.tell(SUSPECT, accuser=A)
     bench.belief.handle_vouch(Vouch(X, 1, 0, B), 12.0)
     assert bench.x.reachability is ALIVE
-    bench.belief.accuse(bench.x, 20.0, is_quiet=False)
+    bench.judging.accuse(bench.x, 20.0, is_sound=True)
     bench.belief.handle_vouch(Vouch(X, 1, 0, B), 30.0)
     assert bench.x.reachability is SUSPECT
     assert bench.x.suspicion is not None
@@ -228,12 +334,12 @@ def test_a_vouch_by_nobody_or_for_another_run_is_worth_nothing(bench: Bench, vou
 def test_own_accusation_while_hearing_nobody_is_told_to_nobody_until_somebody_is_heard(bench: Bench) -> None:
     bench.context.broadcasts.drop(X)
     num_before = len(bench.context.broadcasts)
-    bench.belief.accuse(bench.x, 11.0, is_quiet=True)
+    bench.judging.accuse(bench.x, 11.0, is_sound=False)
     assert bench.x.reachability is SUSPECT
     assert len(bench.context.broadcasts) == num_before
-    bench.belief.accuse(bench.x, 20.0, is_quiet=False)
+    bench.judging.accuse(bench.x, 20.0, is_sound=True)
     assert len(bench.context.broadcasts) == num_before + 1
-    bench.belief.accuse(bench.x, 21.0, is_quiet=False)
+    bench.judging.accuse(bench.x, 21.0, is_sound=True)
     assert len(bench.context.broadcasts) == num_before + 1
 
 
@@ -249,7 +355,7 @@ def test_left_is_final_for_its_epoch_whatever_is_said(bench: Bench) -> None:
 
 
 def test_memberlist_311_a_stale_alive_is_answered_with_the_accusation_but_not_each_time(bench: Bench) -> None:
-    bench.tell(FAILED, accuser=A)
+    bench.fail()
     bench.post.drain()
     for step in range(10):
         bench.tell(ALIVE, address=Address("10.0.0.99", 9), at=20.0 + step / 100)

@@ -171,3 +171,30 @@ def test_foca_25_accused_and_accuser_do_not_chatter_without_end() -> None:
     before = num_sent(first)
     link.run(60.0)
     assert num_sent(first) - before < 400
+
+
+def test_a_filter_that_rejects_datagrams_while_streams_pass_is_no_death() -> None:
+    link = joined(5, seed=14)
+    *others, filtered = link.hosts.values()
+    link.run(2.0)
+    for _ in range(40):
+        for host in others:
+            host.engine.handle_unreachable(filtered.address, link.now)
+            link._settle(host)
+        link.run(0.5)
+    assert all(filtered.host_id not in failed_by(host) for host in others)
+    assert link.is_whole()
+
+
+def test_a_refused_datagram_and_a_refused_stream_make_everybody_know_within_seconds() -> None:
+    link = joined(6, seed=15)
+    *others, dead = link.hosts.values()
+    link.run(3.0)
+    link.kill(dead)
+    for host in others:
+        host.engine.handle_unreachable(dead.address, link.now)
+        link._settle(host)
+    took_s = link.run(20.0, until=lambda: link.all_see(others, [dead], FAILED))
+    assert took_s <= link.parameters.refusal_s + 1.0
+    reasons = {event.reason for host in others for _, event in host.changes() if event.after is FAILED}
+    assert all("its daemon died, the host answers" in reason for reason in reasons)

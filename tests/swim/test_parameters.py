@@ -20,16 +20,19 @@ from gpumesh.swim.parameters import (
 )
 
 
-def test_lan_profile_is_the_one_everybody_compares_with() -> None:
+def test_lan_profile_probes_and_gossips_as_the_peers_do_but_judges_by_corroboration() -> None:
     lan = Parameters.for_profile("lan")
     assert (lan.probe_interval_s, lan.probe_timeout_s, lan.num_indirect) == (1.0, 0.5, 3)
     assert (lan.gossip_interval_s, lan.gossip_fanout, lan.sync_interval_s) == (0.2, 3, 30.0)
     assert (lan.suspicion_mult, lan.suspicion_max_mult, lan.retransmit_mult, lan.awareness_max) == (
-        4,
+        2,
         6,
         4,
         8,
     )
+    assert lan.num_corroborators > lan.num_confirmations == 3
+    assert lan.weighs_evidence
+    assert lan.tells_suspects
     assert lan.datagram_bytes == 1400
 
 
@@ -68,7 +71,7 @@ def test_a_setting_out_of_bounds_is_refused_by_name(name: str, value: float) -> 
         replace(LAN, **{name: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("count", "shortest_s"), [(1, 4.0), (10, 4.0), (100, 8.0), (1000, 12.0)])
+@pytest.mark.parametrize(("count", "shortest_s"), [(1, 3.0), (10, 3.0), (100, 4.0), (1000, 6.0)])
 def test_suspicion_grows_with_the_logarithm_of_the_fleet(count: int, shortest_s: float) -> None:
     assert suspicion_bounds(LAN, count) == pytest.approx((shortest_s, 6 * shortest_s))
 

@@ -57,6 +57,16 @@ STATEMENTS: st.SearchStrategy[Statement | Vouch] = st.one_of(
         st.none() | ADDRESSES,
         IDS | st.just(""),
     ),
+    st.builds(
+        Statement,
+        st.sampled_from((Reachability.SUSPECT, Reachability.FAILED)),
+        IDS,
+        EPOCHS,
+        INCARNATIONS,
+        st.none() | ADDRESSES,
+        IDS,
+        is_refused=st.just(True),
+    ),
     st.builds(Vouch, IDS, EPOCHS, INCARNATIONS, IDS),
 )
 SENDERS = st.builds(Sender, IDS, EPOCHS, INCARNATIONS, st.integers(0, MAX_BEAT))

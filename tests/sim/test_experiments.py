@@ -1,0 +1,91 @@
+"""A sample of Lifeguard's experiments, of starvation and of crashes; ``make sim-lifeguard`` runs the grid."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from gpumesh.sim.experiments import INTERVAL, RULES, THRESHOLD, Outcome, Trial, main, run_trial, table, trials
+from gpumesh.sim.plan import Plan, run_plan
+
+HOSTS = 32
+POINTS = ((1, 16.384, 0.016), (4, 8.192, 0.256))
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {}
+    for rules in RULES:
+        found[rules] = [
+            run_trial(Trial(rules, INTERVAL, members, blocked_s, free_s, 1, HOSTS, 60.0))
+            for members, blocked_s, free_s in POINTS
+        ]
+        found[rules].append(run_trial(Trial(rules, THRESHOLD, 2, 32.768, 0.0, 1, HOSTS)))
+    return found
+
+
+def num_false(outcomes: list[Outcome]) -> int:
+    return sum(outcome.num_false for outcome in outcomes if outcome.trial.is_interval)
+
+
+def first_s(outcomes: list[Outcome]) -> float:
+    return statistics.median(value for outcome in outcomes for value in outcome.first_s)
+
+
+def test_blocked_members_make_plain_swim_fail_healthy_ones(outcomes: dict[str, list[Outcome]]) -> None:
+    assert num_false(outcomes["swim"]) > 100
+
+
+def test_blocked_members_make_this_fleet_fail_no_healthy_one(outcomes: dict[str, list[Outcome]]) -> None:
+    assert num_false(outcomes["gpumesh"]) == 0
+
+
+def test_first_detection_takes_about_half_of_what_swim_takes(outcomes: dict[str, list[Outcome]]) -> None:
+    assert first_s(outcomes["gpumesh"]) <= 0.54 * first_s(outcomes["swim"]) * 1.1
+    assert first_s(outcomes["lifeguard"]) == pytest.approx(first_s(outcomes["swim"]), rel=0.3)
+
+
+def test_grid_is_the_papers_and_each_rule_runs_the_same_trials() -> None:
+    whole = trials(0, 1)
+    assert len([trial for trial in whole if trial.is_interval]) == 3 * 432
+    by_rules = [
+        [
+            (trial.num_members, trial.blocked_s, trial.free_s, trial.seed)
+            for trial in whole
+            if trial.rules == rules
+        ]
+        for rules in RULES
+    ]
+    assert by_rules[0] == by_rules[1] == by_rules[2]
+    assert len({trial.seed for trial in trials(5, 1) if trial.rules == "swim"}) == 5
+
+
+def test_table_holds_a_line_for_each_set_of_rules(outcomes: dict[str, list[Outcome]]) -> None:
+    lines = table([outcome for rules in RULES for outcome in outcomes[rules]])
+    assert [line.split()[0] for line in lines] == ["rules", "swim", "lifeguard", "gpumesh"]
+
+
+def test_command_prints_each_trial_and_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--sample", "1", "--hosts", "6", "--duration", "5", "--rules", "gpumesh"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "gpumesh interval C=" in printed
+    assert "FP a run" in printed
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_hosts_that_read_late_make_nobody_fail_a_healthy_one(seed: int) -> None:
+    result = run_plan(Plan("late_reads", seed, 8, "swim"))
+    assert result.measures.num_false == 0, f"again: {result.plan.command}"
+
+
+@pytest.mark.parametrize(("power", "most_s"), [(0.0, 3.5), (1.0, 6.0)])
+def test_crash_is_known_to_all_of_32_hosts_in_half_of_what_the_peers_take(
+    power: float, most_s: float
+) -> None:
+    settings = {"share": 0.001, "power": power, "quiet_s": 30.0}
+    results = [run_plan(Plan("crash", seed, HOSTS, "swim", "lan", settings)) for seed in range(1, 8)]
+    known = [value for result in results for value in result.measures.all_detected_s]
+    assert len(known) == len(results)
+    assert statistics.median(known) <= most_s
