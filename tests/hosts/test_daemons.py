@@ -311,21 +311,6 @@ def test_a_stop_that_reaches_the_prober_too_is_quiet_and_clean(fleet: DemoFleet)
     await_states(fleet, ("a", "c"), {"b": "left"})
 
 
-def test_reload_names_what_needs_a_restart(fleet: DemoFleet) -> None:
-    host = add_keyed(fleet, "a")
-    fleet.start("a")
-    await_states(fleet, ("a",), {"a": "ready"})
-    told = host.config_path.read_text()
-    assert 'name = "a"' in told
-    host.config_path.write_text(told.replace('name = "a"', 'name = "other"'))
-    os.kill(pid_of(fleet, "a"), signal.SIGHUP)
-    until(
-        lambda: "need `systemctl restart gpumesh`: host.name" in host.log_path.read_text(),
-        host.log_path.read_text,
-    )
-    assert set(fleet.fleet_as_seen_by("a")) == {"a"}
-
-
 def test_reload_takes_up_labels_and_refuses_a_wrong_file(fleet: DemoFleet) -> None:
     host = add_keyed(fleet, "a")
     fleet.start("a")
