@@ -162,3 +162,9 @@ def test_drained_host_that_let_go_of_its_driver_is_draining_and_no_alarm() -> No
 def test_what_no_drain_explains_stays_unhealthy(changes: dict[str, Any]) -> None:
     drained = Standing(Reachability.ALIVE, health=ASLEEP, admission=Admission.DRAINING)
     assert headline(replace(drained, **changes))[0] is HostState.UNHEALTHY
+
+
+def test_host_that_takes_its_driver_up_again_says_what_it_waits_for() -> None:
+    state, reason = condition(ASLEEP)
+    assert state is HostState.UNHEALTHY
+    assert "let go of" in reason
