@@ -270,7 +270,7 @@ class View:
     hosts: tuple[HostView, ...]
     """Sorted by ``host_id``; always holds the observer itself."""
     mass_failure: bool = False
-    """More than half of the fleet failed within one lease: this host suspects itself (design section 6)."""
+    """More than half of the fleet failed within one lease: this host suspects itself (lease/brake.py)."""
 
     def host(self, host_id: str) -> HostView | None:
         """Return the host with this id, or None."""
@@ -348,7 +348,7 @@ class Event:
     """Something that happened, for the journal, ``/v1/events`` and ``gpumesh events``."""
 
     kind: str
-    """One of the design's names: ``host.joined``, ``host.state``, ``gpu.lost``, …"""
+    """What happened, such as ``host.joined``, ``host.state``, ``gpu.lost``, …"""
     time: float
     """Unix seconds."""
     host_id: str

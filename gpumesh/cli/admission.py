@@ -23,12 +23,12 @@ def configure_drain(parser: argparse.ArgumentParser) -> None:
 
 
 def run_drain(args: argparse.Namespace, session: Session) -> int:
-    """Take no new work and give up what runs."""
+    """Take no new work; what runs should end or move."""
     return _change(
         session,
         "drain",
         args.reason,
-        "draining: no new work, and what runs should move; `gpumesh uncordon` takes it back",
+        "draining: no new work, and what runs should end or move; `gpumesh uncordon` takes it back",
     )
 
 

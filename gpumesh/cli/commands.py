@@ -55,7 +55,11 @@ COMMANDS: Final = (
     Command("place", "where work should run, and why not elsewhere", "gpumesh.cli.place"),
     Command("cordon", "take no new work on this host", "gpumesh.cli.admission"),
     Command("uncordon", "take work again", "gpumesh.cli.admission"),
-    Command("drain", "take no new work and give up what runs", "gpumesh.cli.admission"),
+    Command(
+        "drain",
+        "take no new work; what runs should end, then the driver is let go of",
+        "gpumesh.cli.admission",
+    ),
     Command("silence", "for a time, let a check's findings on this host not count", "gpumesh.cli.silence"),
     Command("events", "what happens, as it happens", "gpumesh.cli.events"),
     Command("init", "make this host the first of a fleet: key and configuration", "gpumesh.cli.setup"),

@@ -59,7 +59,7 @@ class Keyring:
         for number, line in enumerate(text.splitlines(), 1):
             word = line.partition("#")[0].strip()
             if word:
-                keys.append(FleetKey(_decode(word, number)))
+                keys.append(FleetKey(_decode(word, f"line {number} of the key file")))
         if not keys:
             raise FleetKeyError("the key file holds no key; `gpumesh init` makes one")
         return cls(tuple(keys))
@@ -109,16 +109,16 @@ def new_key() -> str:
 
 def parse_key(text: str) -> FleetKey:
     """Return one key from its base64; raises :class:`FleetKeyError`."""
-    return FleetKey(_decode(text.strip(), 1))
+    return FleetKey(_decode(text.strip(), "the key"))
 
 
-def _decode(word: str, number: int) -> bytes:
+def _decode(word: str, what: str) -> bytes:
     try:
         secret = base64.b64decode(word, validate=True)
     except (binascii.Error, ValueError):
         raise FleetKeyError(
-            f"line {number} of the key file is not base64; `gpumesh init` writes a right one"
+            f"{what} is not base64; `gpumesh init` and `gpumesh keys add` write right ones"
         ) from None
     if len(secret) != KEY_BYTES:
-        raise FleetKeyError(f"line {number} of the key file holds {len(secret)} bytes; a key is {KEY_BYTES}")
+        raise FleetKeyError(f"{what} holds {len(secret)} bytes; a key is {KEY_BYTES}")
     return secret

@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.lease.sharing import outrank
 from gpumesh.model import Admission
 
 DOCUMENT: Final = "admission"
@@ -33,7 +34,7 @@ class AdmissionBook:
     @property
     def current(self) -> tuple[Admission, str]:
         """What holds now, and why."""
-        return self._operator if self._operator[0] is not Admission.OPEN else self._sharing
+        return outrank(*self._operator, *self._sharing)
 
     def set_operator(self, admission: Admission, reason: str) -> None:
         """Take the operator's word and keep it."""

@@ -41,6 +41,7 @@ _NEEDS_RESTART: Final = (
     "gossip.bind",
     "gossip.advertise",
     "gossip.profile",
+    "host.name",
     "host.state_dir",
     "lease",
     "gpu",
@@ -126,15 +127,7 @@ class Daemon:
         )
         self._publish_admission()
         await self._open()
-        loop = asyncio.get_running_loop()
-        for work in (
-            self._look.run(),
-            self._meeting.run(self._mesh, self._shell.pump),
-            self._whereabouts.watch(self._meeting.addresses, self._move),
-        ):
-            task = loop.create_task(work)
-            task.add_done_callback(self._handle_end_of)
-            self._tasks.append(task)
+        self._begin_work()
         _log.info(
             "host %s (%s), epoch %d, fleet %s, gossip on %s, known to peers as %s",
             self._identity.name,
@@ -270,6 +263,18 @@ class Daemon:
         if not task.cancelled() and (fault := task.exception()) is not None:
             self._fault = self._fault or fault
             self.begin_stop()
+
+    def _begin_work(self) -> None:
+        """Start what runs for as long as the daemon."""
+        loop = asyncio.get_running_loop()
+        for work in (
+            self._look.run(),
+            self._meeting.run(self._mesh, self._shell.pump),
+            self._whereabouts.watch(self._meeting.addresses, self._move),
+        ):
+            task = loop.create_task(work)
+            task.add_done_callback(self._handle_end_of)
+            self._tasks.append(task)
 
     async def _open(self) -> None:
         """Open all listeners, or none."""

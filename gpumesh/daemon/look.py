@@ -140,9 +140,12 @@ class Look:
         self._publisher.set_health(replace(report, findings=report.findings + own) if own else report, now)
 
     def reconfigure(self, config: Config) -> None:
-        """Take up a changed configuration of baseline and sharing."""
-        self._config = config
+        """Take up a changed configuration of baseline and sharing.
+
+        Errors: ConfigError for a wrong baseline file; nothing has changed then.
+        """
         self._health.reconfigure(config)
+        self._config = config
         self._sharing = Sharing(config.sharing)
 
     @property

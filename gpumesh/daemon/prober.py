@@ -116,7 +116,7 @@ class Prober:
 
     @property
     def child_pid(self) -> int | None:
-        """The child's process id, for status and for tests; None while there is none."""
+        """The child's process id, to see that no second one runs; None while there is none."""
         return None if self._child is None else self._child.pid
 
     async def probe(self) -> Probe:

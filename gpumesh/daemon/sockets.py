@@ -1,8 +1,8 @@
 """The gossip socket: datagrams in and out without asyncio in between.
 
 asyncio's datagram transport runs timers before it has read what waits, returns nothing for a datagram that is
-too large, and hides how much was dropped; an engine that judges peers by time cannot have that (facts seen on
-CPython 3.11). So the socket is read here, to EAGAIN, whenever the shell says.
+too large, and hides how much was dropped; an engine that judges peers by time cannot have that (as of CPython
+3.11). So the socket is read here, to EAGAIN, whenever the shell says.
 """
 
 from __future__ import annotations

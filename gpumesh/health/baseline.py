@@ -125,11 +125,6 @@ def load(config: BaselineConfig) -> BaselineRules:
         raise ConfigError(f"{config.file}: is not UTF-8 text") from error
 
 
-def built_in() -> BaselineRules:
-    """Return the baseline that holds where none is named."""
-    return shipped("")
-
-
 def shipped(name: str) -> BaselineRules:
     """Return one of :data:`SHIPPED`, by what ``baseline.file`` says."""
     source, file = SHIPPED[name]

@@ -1,7 +1,7 @@
 """The brake on mass failure: when most of the fleet seems to fail at once, the observer doubts itself.
 
 Kubernetes slows evictions once 55 % of a zone is unhealthy; here an observer that saw more than half of its
-view fail within one lease places nothing new until the picture clears or has lasted (design, section 6).
+view fail within one lease places nothing new until the picture clears or has lasted.
 """
 
 from __future__ import annotations

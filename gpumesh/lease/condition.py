@@ -25,6 +25,18 @@ def condition(health: HealthReport) -> tuple[HostState, str]:
     return HostState.READY, ""
 
 
+def is_released(health: HealthReport) -> bool:
+    """Tell whether its cards are unknown only because the driver was let go of, as on a drained host."""
+    return (
+        health.verdict not in _BAD
+        and all(gpu.verdict is Verdict.UNKNOWN for gpu in health.gpus)
+        and any(
+            finding.check == "driver" and finding.evidence.get("code") == "released"
+            for finding in health.findings
+        )
+    )
+
+
 def _why_unhealthy(health: HealthReport) -> str:
     if health.verdict is Verdict.UNHEALTHY:
         return _worst(health.findings) or "its own checks call it unhealthy"
@@ -34,6 +46,8 @@ def _why_unhealthy(health: HealthReport) -> str:
         return _worst(health.findings) or "no GPU driver answers on it"
     if not health.gpus:
         return _worst(health.findings) or "it has no GPU"
+    if is_released(health):
+        return "its driver was let go of while it was drained, and its cards are not looked at yet"
     if all(gpu.verdict in _BAD for gpu in health.gpus):
         return f"none of its {_gpus(len(health.gpus))} is fit: {_first_bad(health.gpus)}"
     return "" if _is_baseline_silenced(health.findings) else _off_baseline(health.baseline)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gpumesh.lease.condition import condition
+from gpumesh.lease.condition import condition, is_released
 from gpumesh.model import Admission, HealthReport, HostState, Phase, Reachability
 
 
@@ -54,6 +54,12 @@ def _is_condition(wanted: HostState) -> Callable[[Standing], str]:
     return rule
 
 
+def _unhealthy(standing: Standing) -> str:
+    if standing.admission is Admission.DRAINING and standing.health and is_released(standing.health):
+        return ""  # the operator asked for it and must not be alarmed by it
+    return _is_condition(HostState.UNHEALTHY)(standing)
+
+
 def _isolated(standing: Standing) -> str:
     return "it hears none of its peers" if standing.is_isolated else ""
 
@@ -77,7 +83,7 @@ RULES: Final[tuple[tuple[HostState, Rule], ...]] = (
     (HostState.LEFT, _reached(Reachability.LEFT, "it said goodbye")),
     (HostState.SUSPECT, _reached(Reachability.SUSPECT, "it did not answer; others are being asked")),
     (HostState.ISOLATED, _isolated),
-    (HostState.UNHEALTHY, _is_condition(HostState.UNHEALTHY)),
+    (HostState.UNHEALTHY, _unhealthy),
     (HostState.DRAINING, _admits(Admission.DRAINING, "drained by its operator")),
     (HostState.CORDONED, _admits(Admission.CORDONED, "cordoned by its operator")),
     (HostState.DEGRADED, _is_condition(HostState.DEGRADED)),

@@ -1,9 +1,8 @@
 """The placement rule: a pure function of request and view, the same answer on every host for the same view.
 
 Filter, each refusal with its reason; order the fit hosts by weighted rendezvous; take the tightest fit among
-the first four. Four choices keep room for gangs (best fit among the first four rejected no 8-GPU request at
-85 % load where plain rendezvous rejected 31 %), yet a change of one host moves little. Integers only, ties
-by id.
+the first four. Four choices keep room for gangs, which plain rendezvous would refuse though the fleet has
+cards for them; yet a change of one host moves little. Integers only, ties by id.
 """
 
 from __future__ import annotations

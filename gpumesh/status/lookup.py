@@ -28,7 +28,7 @@ def find_host(view: View, wanted: str) -> HostView:
         return matches[0]
     if not matches:
         near = difflib.get_close_matches(wanted, [host.name for host in view.hosts], n=1)
-        hint = f"did you mean {near[0]}?" if near else "/v1/fleet lists all"
+        hint = f"did you mean {near[0]}?" if near else "`gpumesh fleet` and /v1/fleet list all"
         raise ProblemError(
             HTTPStatus.NOT_FOUND, f"no host {wanted!r} in this fleet; {hint}", kind="no-such-host"
         )

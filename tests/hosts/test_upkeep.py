@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -108,3 +110,18 @@ def test_a_baseline_taken_from_a_host_is_one_that_it_meets(fleet: DemoFleet) -> 
     until_status(host, has_looked)
     shown = gpumesh(host, "baseline")
     assert (shown.returncode, shown.stdout.splitlines()[0]) == (0, f"a: meets its baseline (enforce, {path})")
+
+
+def test_reload_names_what_needs_a_restart(fleet: DemoFleet) -> None:
+    host = fleet.hosts["a"]
+    fleet.start("a")
+    until_status(host, has_looked)
+    told = host.config_path.read_text()
+    assert 'name = "a"' in told
+    host.config_path.write_text(told.replace('name = "a"', 'name = "other"'))
+    os.kill(fleet._processes["a"].pid, signal.SIGHUP)
+    give_up_at = time.monotonic() + PATIENCE_S
+    while "need `systemctl restart gpumesh`: host.name" not in host.log_path.read_text():
+        assert time.monotonic() < give_up_at, host.log_path.read_text()
+        time.sleep(0.1)
+    assert until_status(host, has_looked)["name"] == "a"

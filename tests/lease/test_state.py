@@ -137,3 +137,34 @@ def test_an_enforced_baseline_that_is_silenced_keeps_nobody_out() -> None:
     assert condition(report)[0] is HostState.UNHEALTHY
     silenced = replace(report, findings=(replace(told, silenced_until=2e9),))
     assert condition(silenced) == (HostState.READY, "")
+
+
+RELEASED = Finding("driver", "host", Severity.INFO, "let go of", evidence={"code": "released"})
+ASLEEP = report(gpu(0, Verdict.UNKNOWN), gpu(1, Verdict.UNKNOWN), findings=(RELEASED,))
+
+
+def test_drained_host_that_let_go_of_its_driver_is_draining_and_no_alarm() -> None:
+    drained = Standing(
+        Reachability.ALIVE, health=ASLEEP, admission=Admission.DRAINING, admission_reason="upgrade"
+    )
+    assert headline(drained) == (HostState.DRAINING, "upgrade")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"admission": Admission.OPEN},
+        {"health": replace(ASLEEP, verdict=Verdict.UNHEALTHY)},
+        {"health": replace(ASLEEP, gpus=(gpu(0, Verdict.UNHEALTHY, "lost"), gpu(1, Verdict.UNKNOWN)))},
+        {"health": replace(ASLEEP, findings=())},
+    ],
+)
+def test_what_no_drain_explains_stays_unhealthy(changes: dict[str, Any]) -> None:
+    drained = Standing(Reachability.ALIVE, health=ASLEEP, admission=Admission.DRAINING)
+    assert headline(replace(drained, **changes))[0] is HostState.UNHEALTHY
+
+
+def test_host_that_takes_its_driver_up_again_says_what_it_waits_for() -> None:
+    state, reason = condition(ASLEEP)
+    assert state is HostState.UNHEALTHY
+    assert "let go of" in reason

@@ -26,7 +26,7 @@ LEAK = Rule(
     "health.leak_memory (1024 MiB) or more in use without a process for health.leak_after (10 min)",
     Severity.WARNING,
     Action.RESET,
-    "own judgement, from the captures: no card at rest holds more than 600 MiB",
+    "own judgement: a desktop at rest held 596 MiB",
     advice="look for the holder with `fuser -v /dev/nvidia*`; if there is none, reset the card",
     stand_s=STAND_S,
     clear_s=CLEAR_S,
