@@ -21,6 +21,7 @@ from gpumesh.daemon.look import Look
 from gpumesh.daemon.meeting import Meeting
 from gpumesh.daemon.notify import Notifier
 from gpumesh.daemon.ownfindings import OwnFindings
+from gpumesh.daemon.reloading import take_up
 from gpumesh.daemon.sealing import read_keyring, read_sealing
 from gpumesh.daemon.serving import Serving, StartError, facts_of, in_words
 from gpumesh.daemon.shell import Shell
@@ -36,19 +37,6 @@ from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
 """How long a leaving daemon goes on answering, so that its goodbye is heard even where packets are lost."""
-_NEEDS_RESTART: Final = (
-    "gossip.fleet",
-    "gossip.bind",
-    "gossip.advertise",
-    "gossip.profile",
-    "host.name",
-    "host.state_dir",
-    "lease",
-    "gpu",
-    "health",
-    "http",
-    "control",
-)
 
 _log = logging.getLogger(__name__)
 
@@ -175,20 +163,20 @@ class Daemon:
         """
         self._notifier.reloading()
         try:
-            keyring = read_keyring(config.gossip)
-            self._look.reconfigure(config)
+            effective, waiting = take_up(self._config, config)
+            keyring = read_keyring(effective.gossip)
+            self._look.reconfigure(effective)
             if keyring is not None and self._sealing.keyring is not None:
                 self._sealer.rekey(keyring)
-            before, self._config = self._config, config
-            self._meeting.seeds = config.gossip.seeds
-            self._mesh.set_facts(facts_of(self._identity, config), boot_time())
+            self._config = effective
+            self._meeting.seeds = effective.gossip.seeds
+            self._mesh.set_facts(facts_of(self._identity, effective), boot_time())
             self._shell.pump()
         finally:
             self._notifier.ready()
-        changed = [name for name in _NEEDS_RESTART if _setting(before, name) != _setting(config, name)]
-        if (keyring is None) != (self._sealing.keyring is None):
-            changed.append("gossip.key_file")
-        return changed
+        if (keyring is None) != (self._sealing.keyring is None) and "gossip.key_file" not in waiting:
+            waiting.append("gossip.key_file")
+        return waiting
 
     # What the status layer asks (gpumesh.status.source.StatusSource).
 
@@ -349,9 +337,3 @@ def _bind_gossip(bind: Address) -> GossipSocket:
             f'gossip.bind = "{bind}": {in_words(error)}; another daemon may run here (`systemctl status '
             "gpumesh`), or the address is not of this host"
         ) from error
-
-
-def _setting(config: Config, name: str) -> object:
-    section, _, key = name.partition(".")
-    value = getattr(config, section)
-    return getattr(value, key) if key else value
