@@ -10,11 +10,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from gpumesh.cli import fleetfiles
 from gpumesh.cli.session import Session
 from gpumesh.cli.unit import act_on_unit
 from gpumesh.config.keyring import FleetKey, Keyring, new_key, parse_key
+from gpumesh.errors import RequestError
+
+_VERBS: Final = ("list", "add", "use", "remove")
 
 
 def configure_keys(parser: argparse.ArgumentParser) -> None:
@@ -23,14 +27,13 @@ def configure_keys(parser: argparse.ArgumentParser) -> None:
         "Show or change the fleet's keys on this host. To rotate: add the new key on every host, then use it "
         "on every host, then remove the old one on every host."
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="list|add|use|remove", required=True)
-    verbs.add_parser("list", help="ids of the keys, the one used to send first")
-    add = verbs.add_parser("add", help="accept one more key")
-    add.add_argument(
-        "key", nargs="?", help="the key; - reads it from stdin; none makes a new one and prints it"
+    parser.add_argument("verb", choices=_VERBS, help="what to do with this host's keys")
+    parser.add_argument(
+        "key",
+        nargs="?",
+        help="for add: the key, - to read it from stdin, or nothing to make one and print it; for use and "
+        "remove: the key's id, as list shows it",
     )
-    for verb, what in (("use", "send with this key"), ("remove", "no longer accept this key")):
-        verbs.add_parser(verb, help=what).add_argument("id", help="the key's id, as list shows it")
     parser.add_argument("--no-reload", action="store_true", help="write the file only")
 
 
@@ -43,10 +46,12 @@ def run_keys(args: argparse.Namespace, session: Session) -> int:
         return 0
     if args.verb == "add":
         changed = ring.with_key(_key_to_add(args.key, session))
+    elif args.key is None:
+        raise RequestError(f"keys {args.verb} needs the id of a key; `gpumesh keys list` shows them")
     elif args.verb == "use":
-        changed = ring.sending_with(args.id)
+        changed = ring.sending_with(args.key)
     else:
-        changed = ring.without(args.id)
+        changed = ring.without(args.key)
     if changed == ring:
         session.terminal.complain("nothing to change")
     else:
@@ -59,7 +64,7 @@ def run_keys(args: argparse.Namespace, session: Session) -> int:
 def _key_to_add(text: str | None, session: Session) -> FleetKey:
     if text is None:
         made = new_key()
-        session.terminal.write(f"a new key; on every other host: sudo gpumesh keys add {made}")
+        session.terminal.complain(f"a new key; on every other host: sudo gpumesh keys add {made}")
         return parse_key(made)
     return parse_key(sys.stdin.readline() if text == "-" else text)
 

@@ -356,7 +356,7 @@ def test_a_key_is_rotated_across_a_living_fleet_and_nobody_is_lost(fleet: DemoFl
     old_id, new_id = (parse_key(text).key_id.hex() for text in (KEY, fresh))
     for words in (("add", fresh), ("use", new_id), ("remove", old_id)):
         for name in ("a", "b", "c"):
-            done = run_cli(fleet.hosts[name], "keys", "--no-reload", *words)
+            done = run_cli(fleet.hosts[name], "keys", *words, "--no-reload")
             assert done.returncode == 0, done.stderr
             os.kill(pid_of(fleet, name), signal.SIGHUP)
         time.sleep(2)
