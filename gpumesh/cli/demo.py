@@ -73,7 +73,9 @@ class _Story:
     session: Session
     pause_s: float
     witness: str = "cafe-01"
-    """The host through whose eyes the fleet is drawn; nothing happens to it."""
+    """The host through whose eyes the fleet is drawn; another one when it is the one that dies."""
+    headline: str = ""
+    """The step that is being played, kept in sight above the fleet."""
 
     def play(self) -> None:
         """Run all steps. Errors: GpumeshError naming the step that did not happen."""
@@ -93,7 +95,7 @@ class _Story:
         self.fleet.lose_gpu(victim, 1)
         self._watch(f"{victim} is degraded", lambda seen: seen[victim]["state"] == "degraded")
 
-        self._say(f"4. {chosen} loses power. Nobody is told; the others notice.")
+        self._say(f"4. {chosen} is killed without a goodbye. Nobody is told; the others notice.")
         killed_at = time.monotonic()
         self.fleet.kill(chosen)
         if self.witness == chosen:
@@ -119,8 +121,9 @@ class _Story:
 
     def _say(self, line: str) -> None:
         terminal = self.session.terminal
+        self.headline = terminal.paint(line, Tone.STRONG)
         terminal.write()
-        terminal.write(terminal.paint(line, Tone.STRONG))
+        terminal.write(self.headline)
         terminal.out.flush()
 
     def _place(self) -> str:
@@ -159,7 +162,8 @@ class _Story:
             picture = self._picture() if seen else ""
             is_done = bool(seen) and is_reached(seen)
             if is_done or (terminal.width is not None and picture != drawn):
-                terminal.out.write((_HOME if terminal.width is not None else "") + picture)
+                above = f"{_HOME}{self.headline}\n\n" if terminal.width is not None else ""
+                terminal.out.write(above + picture)
                 terminal.out.flush()
                 drawn = picture
             if is_done:
