@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import signal
@@ -62,10 +61,8 @@ async def _serve(config: Config, config_path: Path | None) -> None:
     try:
         await daemon.wait()
     finally:
-        with contextlib.suppress(NotImplementedError):
-            for number in (signal.SIGTERM, signal.SIGINT):
-                # A second signal ends a goodbye that hangs.
-                loop.remove_signal_handler(number)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)  # a second signal ends a goodbye that hangs
         await daemon.stop()
 
 
