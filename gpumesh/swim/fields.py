@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgpack
 
@@ -109,3 +109,8 @@ def unpack(body: bytes, max_array: int) -> Any:
         )
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
         raise RejectedError("malformed", type(error).__name__) from None
+
+
+def pack(value: Any) -> bytes:
+    """Return a value of this program's own making as msgpack."""
+    return cast("bytes", msgpack.packb(value))

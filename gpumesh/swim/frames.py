@@ -6,28 +6,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
-from typing import Any, Final, cast
-
-import msgpack
+from typing import Any, Final
 
 from gpumesh.errors import RejectedError
 from gpumesh.model import Address
 from gpumesh.swim.fields import (
-    MAX_BEAT,
-    MAX_EPOCH,
-    MAX_INCARNATION,
     address_from_wire,
     address_to_wire,
     array,
     binary,
-    id_from_wire,
     id_to_wire,
     integer,
+    pack,
     unpack,
 )
 from gpumesh.swim.parameters import MAX_FRAME_BYTES
 from gpumesh.swim.statement import Statement
-from gpumesh.swim.wire import Sender, decode_statement, encode_statement
+from gpumesh.swim.wire import Sender, decode_sender, decode_statement, encode_statement
 
 ROWS_A_PAGE: Final = 800
 """At most 75 bytes each: a page stays under 64 KiB."""
@@ -99,19 +94,19 @@ def encode(frame: Frame) -> bytes:
     """Return the frame's body."""
     if isinstance(frame, Hello):
         sender = frame.sender
-        return _pack(
+        return pack(
             (_HELLO, id_to_wire(sender.host_id), sender.epoch, sender.incarnation, sender.beat,
              *address_to_wire(frame.address), int(frame.purpose), int(frame.is_leaving))
         )  # fmt: skip
     if isinstance(frame, Rows):
         rows = [encode_statement(row.statement) for row in frame.rows]
-        ages = _pack([row.age_s for row in frame.rows])
-        return b"\x93" + _pack(_ROWS) + b"\xdc" + len(rows).to_bytes(2, "big") + b"".join(rows) + ages
+        ages = pack([row.age_s for row in frame.rows])
+        return b"\x93" + pack(_ROWS) + b"\xdc" + len(rows).to_bytes(2, "big") + b"".join(rows) + ages
     if isinstance(frame, Summary):
-        return _pack((_SUMMARY, frame.chunk, int(frame.is_last)))
+        return pack((_SUMMARY, frame.chunk, int(frame.is_last)))
     if isinstance(frame, Page):
-        return _pack((_PAGE, frame.data))
-    return _pack((_END,))
+        return pack((_PAGE, frame.data))
+    return pack((_END,))
 
 
 def decode(body: bytes) -> Frame:
@@ -148,12 +143,7 @@ def chunks(summary: bytes) -> Iterator[Summary]:
 
 def _hello(value: Any) -> Hello:
     _, raw_id, epoch, incarnation, beat, packed, port, purpose, is_leaving = array(value, 9)
-    sender = Sender(
-        id_from_wire(raw_id),
-        integer(epoch, MAX_EPOCH),
-        integer(incarnation, MAX_INCARNATION),
-        integer(beat, MAX_BEAT),
-    )
+    sender = decode_sender(raw_id, epoch, incarnation, beat)
     address = address_from_wire(packed, port)
     return Hello(sender, address, Purpose(integer(purpose, Purpose.PING)), bool(integer(is_leaving, 1)))
 
@@ -169,7 +159,3 @@ def _row(value: Any, age_s: Any) -> Row:
     if not isinstance(statement, Statement) or statement.address is None:
         raise RejectedError("malformed", "row")
     return Row(statement, integer(age_s, MAX_AGE_S))
-
-
-def _pack(value: Any) -> bytes:
-    return cast("bytes", msgpack.packb(value))

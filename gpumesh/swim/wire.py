@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-import msgpack
-
 from gpumesh.errors import RejectedError
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.fields import (
@@ -32,6 +30,7 @@ from gpumesh.swim.fields import (
     id_from_wire,
     id_to_wire,
     integer,
+    pack,
     unpack,
 )
 from gpumesh.swim.statement import Statement, Vouch
@@ -143,13 +142,13 @@ def encode_head(sender: Sender, digest: bytes, primary: Primary) -> bytes:
         digest,
         _arguments(primary),
     )
-    return b"\x99" + _pack(head)[1:]
+    return b"\x99" + pack(head)[1:]
 
 
 def encode_body(head: bytes, statements: Sequence[bytes], updates: Sequence[bytes]) -> bytes:
     """Return a datagram's body from its head, encoded statements and raw updates."""
     return b"".join(
-        (head, _array_header(len(statements)), *statements, _array_header(len(updates)), *map(_pack, updates))
+        (head, _array_header(len(statements)), *statements, _array_header(len(updates)), *map(pack, updates))
     )
 
 
@@ -162,7 +161,7 @@ def encode_statement(statement: Statement | Vouch) -> bytes:
         if statement.is_refused:
             code = _REFUSED.get(statement.kind, code)
         packed, port = address_to_wire(statement.address) if statement.address else (b"", 0)
-    return _pack(
+    return pack(
         (
             code,
             id_to_wire(statement.host_id),
@@ -190,16 +189,21 @@ def decode_statement(value: Any) -> Statement | Vouch:
     return Statement(kind, host_id, epoch, incarnation, address, by, is_refused)
 
 
-def decode(body: bytes) -> Datagram:
-    """Return the datagram; raises :class:`RejectedError` for whatever is not exactly one."""
-    value = array(unpack(body, MAX_ITEMS), 9)
-    kind, raw_id, epoch, incarnation, beat, digest, arguments, statements, updates = value
-    sender = Sender(
+def decode_sender(raw_id: Any, epoch: Any, incarnation: Any, beat: Any) -> Sender:
+    """Return who speaks, of a datagram or a stream; raises :class:`RejectedError` for an absurd field."""
+    return Sender(
         id_from_wire(raw_id),
         integer(epoch, MAX_EPOCH),
         integer(incarnation, MAX_INCARNATION),
         integer(beat, MAX_BEAT),
     )
+
+
+def decode(body: bytes) -> Datagram:
+    """Return the datagram; raises :class:`RejectedError` for whatever is not exactly one."""
+    value = array(unpack(body, MAX_ITEMS), 9)
+    kind, raw_id, epoch, incarnation, beat, digest, arguments, statements, updates = value
+    sender = decode_sender(raw_id, epoch, incarnation, beat)
     if type(statements) is not tuple or type(updates) is not tuple:
         raise RejectedError("malformed", "news")
     return Datagram(
@@ -266,10 +270,6 @@ _DECODERS: Final[dict[int, tuple[int, Any]]] = {
     5: (1, _nack),
     6: (0, Gossip),
 }
-
-
-def _pack(value: Any) -> bytes:
-    return cast("bytes", msgpack.packb(value))
 
 
 def _array_header(size: int) -> bytes:
