@@ -62,8 +62,11 @@ def _choose(world: World, num: int) -> list[SimHost]:
 
 def _block(victims: list[SimHost], blocked_s: float, block: str, *, is_threaded: bool) -> None:
     for victim in victims:
+        if block != "process":
+            victim.block(blocked_s)
+            continue
         victim.read_s = READ_S
-        if block == "process" and not is_threaded:
-            victim.stall(blocked_s)
+        if is_threaded:
+            victim.block(blocked_s, holds_probes=True)
         else:
-            victim.block(blocked_s, holds_probes=block == "process")
+            victim.stall(blocked_s)
