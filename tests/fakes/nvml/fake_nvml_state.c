@@ -22,8 +22,7 @@ static const char *state_path(void)
     static const char *path; /* asked once: the environment may not be read while others write it */
     if (path == NULL) {
         path = getenv(PATH_VARIABLE);
-        if (path == NULL || *path == '\0')
-            path = DEFAULT_PATH;
+        path = path == NULL || *path == '\0' ? DEFAULT_PATH : strdup(path);
     }
     return path;
 }
