@@ -74,8 +74,9 @@ def binding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         assert specification is not None
         assert specification.loader is not None
         module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
+        # It looks itself up by name while it is made.
         monkeypatch.setitem(sys.modules, "pynvml", module)
+        specification.loader.exec_module(module)
         monkeypatch.syspath_prepend(str(folder))
     return name
 
