@@ -85,6 +85,9 @@ class Process:
     name: str | None = None
     user: str | None = None
     """Whose process it is, by name or else by number; None where /proc does not tell."""
+    gpu_instance: int | None = None
+    """With the next: the MIG instance that it runs in; None on a card that is whole."""
+    compute_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

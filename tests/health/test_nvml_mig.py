@@ -66,6 +66,32 @@ def test_memory_of_a_mig_instance_that_a_container_may_not_see_is_absent(
     assert instance.memory_used_bytes is None
 
 
+def test_a_process_on_a_carved_up_card_is_told_with_its_instances(
+    cards: FakeDriver, driver: NvmlDriver, binding: str
+) -> None:
+    cards.add_gpu("h100-mig", load="loaded")
+    cards.set(0, "process 21180", "compute 9 MiB in 10 0")
+    driver.open()
+    found = {(item.pid, item.gpu_instance, item.compute_instance) for item in read(driver).processes or ()}
+    assert found == {(21180, 10, 0), (21181, 2, 0), (21198, 2, 0)}
+    cards.set(0, "process 21181", "compute 9 MiB")
+    assert {item.gpu_instance for item in read(driver).processes or ()} == {10, 2, None}
+
+
+def test_where_the_card_may_not_name_its_processes_each_instance_names_its_own(
+    cards: FakeDriver, driver: NvmlDriver, binding: str
+) -> None:
+    cards.add_gpu("h100-mig", load="loaded")
+    driver.open()
+    before = read(driver).processes
+    assert before
+    cards.set(0, "mig_process_list", "error 4")
+    assert read(driver).processes == before
+    cards.set(0, "mig 1", None)
+    cards.set(0, "mig_mode", 0)
+    assert read(driver).processes is None, "nobody is asked, and nobody is not nothing"
+
+
 def test_a_vgpu_guest_is_never_asked_for_what_its_kernel_warns_about(
     cards: FakeDriver, tmp_path: Path
 ) -> None:
