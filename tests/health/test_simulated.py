@@ -55,8 +55,8 @@ def test_a_card_as_it_was_seen_is_well_at_rest_and_at_work(tmp_path: Path, name:
     driver = make(name, faults=faults, elapsed_s=1000)
     course = Course(interval_s=30)
     for _ in range(60):
-        report = course.look(replace(answered([driver.probe_device(0)]), driver=driver.open()))
-    (gpu,) = report.gpus
+        course.look(replace(answered([driver.probe_device(0)]), driver=driver.open()))
+    (gpu,) = course.health.report.gpus
     assert gpu.verdict is Verdict.HEALTHY
     assert [finding for finding in gpu.findings if finding.severity is not Severity.INFO] == []
     assert gpu.is_busy is (load == "busy")
