@@ -54,7 +54,7 @@ def test_readings_are_those_of_the_profile(
 def test_reserved_memory_counts_as_used_in_the_first_version_only(
     client: DriverClient, driver: FakeDriver
 ) -> None:
-    driver.add_gpu("rtx-4080-super")
+    driver.set(driver.add_gpu("rtx-4080-super"), "memory_free_bytes", None)
     client.value("n.nvmlInit(); h = handle(0)")
     client.value("old, new = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, n.nvmlMemory_v2)")
     assert client.value("new.used >> 20") == 596

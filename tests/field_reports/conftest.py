@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from tests.fakes.nvml.fixtures import binding, cards, oldest_bindings
 from tests.fakes.nvml.state import FakeDriver
-from tests.field_reports.site import Daemon, Site
+from tests.samples.site import Daemon, Site
 
 __all__ = ["binding", "cards", "oldest_bindings"]
 

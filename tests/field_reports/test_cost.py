@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpumesh.model import HostState, Severity
-from tests.field_reports.site import Daemon, Site, told
+from tests.samples.site import Daemon, Site, told
 
 
 def put_on_bus(root: Path, address: str, status: str) -> None:

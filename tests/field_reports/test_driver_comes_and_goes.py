@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpumesh.model import HostState, Verdict
-from tests.field_reports.site import Daemon, Site, codes, told
+from tests.samples.site import Daemon, Site, codes, told
 
 MISMATCH, NO_PERMISSION = 18, 4
 UNIT = Path(__file__).parents[2] / "systemd/gpumesh.service"

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from gpumesh.model import HostState, Verdict
-from tests.field_reports.site import Daemon, codes, told
+from tests.samples.site import Daemon, codes, told
 
 
 def is_hung(daemon: Daemon) -> bool:

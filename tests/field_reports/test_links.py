@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpumesh.model import Verdict
-from tests.field_reports.site import Site, codes
+from tests.samples.site import Site, codes
 
 
 def test_nvtop_6_a_slow_link_at_rest_is_how_cards_save_power(site: Site) -> None:

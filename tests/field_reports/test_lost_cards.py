@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpumesh.model import HostState, Verdict
-from tests.field_reports.site import Site, codes, told
+from tests.samples.site import Site, codes, told
 
 UNKNOWN = 999
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.fakes.nvml.fixtures import OLDEST_BINDINGS
-from tests.field_reports.site import Daemon, Site
+from tests.samples.site import Daemon, Site
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/field-reports.md"

@@ -6,7 +6,7 @@ import pytest
 
 from gpumesh.model import Verdict
 from tests.fakes.nvml import build
-from tests.field_reports.site import Daemon, Site
+from tests.samples.site import Daemon, Site
 
 MIB = 1 << 20
 

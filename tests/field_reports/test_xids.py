@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpumesh.health.xid_lines import KernelLine
 from gpumesh.model import Verdict
-from tests.field_reports.site import Site, codes
+from tests.samples.site import Site, codes
 
 
 def test_dcgm_exporter_500_the_gauge_goes_once_the_card_is_well_and_the_count_stays(site: Site) -> None:
