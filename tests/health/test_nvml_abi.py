@@ -1,4 +1,4 @@
-"""Numbers and shapes that the driver's code writes down are those of NVIDIA's header: the compiler says so."""
+"""The numbers and shapes written down in the driver's code are those of NVIDIA's header, by the compiler."""
 
 from __future__ import annotations
 
