@@ -71,6 +71,8 @@ class MigInstance:
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
     memory_free_bytes: int | None = None
+    num_multiprocessors: int | None = None
+    """Streaming multiprocessors of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,9 @@ class Process:
     name: str | None = None
     user: str | None = None
     """Whose process it is, by name or else by number; None where /proc does not tell."""
+    gpu_instance: int | None = None
+    """With the next: the MIG instance that it runs in; None on a card that is whole."""
+    compute_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
