@@ -21,6 +21,7 @@ from gpumesh.config.fields import (
     text,
     texts,
 )
+from gpumesh.config.health import HealthConfig
 
 _HOURS = r"(\d{1,2}:\d{2}-\d{1,2}:\d{2}(\s*,\s*\d{1,2}:\d{2}-\d{1,2}:\d{2})*)?"
 
@@ -165,62 +166,6 @@ class GpuConfig:
         "simulated_faults",
         "",
         'With backend = "simulated": a TOML file of faults, read again when it changes. For tests.',
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HealthConfig:
-    """Thresholds of the health checks where sites differ; docs/health.md has all, with their sources."""
-
-    warm_c: int = integer(
-        "warm",
-        80,
-        "Degrees Celsius above which a card that names no limit of its own counts as warm.",
-        low=40,
-        high=120,
-    )
-    hot_c: int = integer(
-        "hot",
-        85,
-        "Degrees Celsius above which a card that names no limit of its own counts as hot. Above health.warm.",
-        low=41,
-        high=130,
-    )
-    replay_factor: int = integer(
-        "replay_factor",
-        1,
-        "How many times DCGM's PCIe replays a minute and lane are borne. Raise it for cards on risers.",
-        low=1,
-        high=1000,
-    )
-    stuck_after_s: float = duration(
-        "stuck_after",
-        "10m",
-        "How long a card may be fully used by nobody before it counts as stuck.",
-        low="1m",
-        high="24h",
-    )
-    leak_after_s: float = duration(
-        "leak_after",
-        "10m",
-        "How long memory may be held by nobody before it counts as a leak.",
-        low="1m",
-        high="24h",
-    )
-    leak_mib: int = integer(
-        "leak_memory",
-        1024,
-        "MiB held by nobody from which it counts as a leak: drivers and desktops hold a few hundred.",
-        low=64,
-        high=1048576,
-    )
-    slow_percent: int = integer(
-        "slow_clock",
-        50,
-        "Per cent of its highest clock below which a loaded card without a reason for it counts as slow; 0 "
-        "where clocks are locked on purpose.",
-        low=0,
-        high=100,
     )
 
 

@@ -55,14 +55,14 @@ class Health:
         self._config = config
         self._inventory = inventory or Inventory()
         self._baseline = baseline or baselines.load(config.baseline)
-        self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.gpu.interval_s))
+        self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.gpu.interval_s), config.health)
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
         self._silences = silences or Silences()
         self._looked_at = 0.0
         self._free: dict[str, FreeMemory] = {}
         self._lines = LineReader()
-        self._xids = XidLog(settled_xids or {})
+        self._xids = XidLog(config.health, settled_xids or {})
         self._now = self._unix_offset = 0.0
         self._released_at: float | None = None
         self._driver_version: str | None = None

@@ -18,7 +18,7 @@ NAME: Final = "ecc"
 UNCORRECTED = Rule(
     NAME,
     "uncorrected",
-    "any uncorrected error since the last reset (volatile count above 0)",
+    "{ecc_uncorrected} uncorrected error or more since the last reset (volatile count)",
     Severity.CRITICAL,
     Action.RESET,
     "DCGM, gpud, NVSentinel and Azure's checks agree",
@@ -26,17 +26,17 @@ UNCORRECTED = Rule(
 )
 
 
-def see(card: Card) -> Iterator[Symptom]:
+def see(card: Card, least: int) -> Iterator[Symptom]:
     """Judge the volatile count of double-bit errors."""
     count = card.reading.ecc_dbe_volatile
-    if count:
+    if count is not None and count >= least:
         errors = "error" if count == 1 else "errors"
         reason = f"{count} uncorrected memory {errors} since the last reset"
         yield Symptom(UNCORRECTED, card.subject, reason, {"ecc_dbe_volatile": count})
 
 
-def _start(_config: Config) -> SeeCard:
-    return see
+def _start(config: Config) -> SeeCard:
+    return lambda card: see(card, config.health.ecc_uncorrected)
 
 
 CHECK = CardCheck(NAME, __doc__, (UNCORRECTED,), _start)

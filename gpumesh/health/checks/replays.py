@@ -18,7 +18,6 @@ from gpumesh.model import Action, Severity
 NAME: Final = "pcie-replays"
 PER_MINUTE_AND_LANE: Final = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
 WINDOW_S: Final = 60.0
-STAND_S: Final = 60.0
 CLEAR_S: Final = 300.0
 _MAX_CARDS: Final = 64
 _MAX_SAMPLES: Final = 512
@@ -29,12 +28,12 @@ MANY = Rule(
     NAME,
     "many",
     "more replays a minute and lane than 0.15/0.3/0.48/0.96/1.92/3.84 for Gen 1 to 6, times "
-    "health.replay_factor (1), over a minute, for 1 min more",
+    "{replay_factor}, over a minute, for {replays_after} more",
     Severity.WARNING,
     Action.INSPECT,
     "DCGM; DCGM#184",
     advice="reseat the card, check riser and slot; a lower link generation in the BIOS often ends it",
-    stand_s=STAND_S,
+    stand="replays_after",
     clear_s=CLEAR_S,
 )
 
