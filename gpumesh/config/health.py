@@ -158,6 +158,23 @@ class HealthConfig:
     replays_after_s: float = _after(
         "replays_after", "1m", "How long there may be more PCIe replays than are borne."
     )
+    nvlink_down_after_s: float = _after("nvlink_down_after", "1m", "How long an NVLink may be down.")
+    nvlink_crc: int = integer(
+        "nvlink_crc", 100, "NVLink CRC errors a second from which they are too many.", low=1, high=1_000_000
+    )
+    nvlink_replays: int = integer(
+        "nvlink_replays", 1, "NVLink replays a minute from which they are too many.", low=1, high=1_000_000
+    )
+    nvlink_recoveries: int = integer(
+        "nvlink_recoveries",
+        1,
+        "NVLink recoveries a minute from which they are too many: a link that recovers was down.",
+        low=1,
+        high=1_000_000,
+    )
+    nvlink_errors_after_s: float = _after(
+        "nvlink_errors_after", "1m", "How long there may be too many errors on NVLinks."
+    )
     slow_percent: int = integer(
         "slow_clock",
         50,
