@@ -212,6 +212,12 @@ class HealthConfig:
         low=64,
         high=1048576,
     )
+    leftover_after_s: float = _after(
+        "leftover_after",
+        "10m",
+        "How long a process that has ended, or cannot end, may hold a card.",
+        low="1m",
+    )
     mig_after_s: float = _after("mig_after", "1m", "How long MIG may be on without an instance.")
     fabric_after_s: float = _after(
         "fabric_after", "5m", "How long a card may take to register with its NVLink fabric."

@@ -85,6 +85,8 @@ class Process:
     name: str | None = None
     user: str | None = None
     """Whose process it is, by name or else by number; None where /proc does not tell."""
+    state: str | None = None
+    """The kernel's letter: R, S, D, Z …; X: it knows no such process; None where /proc does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

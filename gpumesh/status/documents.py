@@ -206,6 +206,7 @@ def reading_document(reading: Reading) -> Document:
                 "kind": process.kind,
                 "name": process.name,
                 "user": process.user,
+                "state": process.state,
                 "memory_bytes": process.memory_bytes,
             }
             for process in reading.processes

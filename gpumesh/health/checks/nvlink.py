@@ -43,7 +43,7 @@ DOWN = Rule(
 FEWER = Rule(
     NAME,
     "fewer",
-    "in an NVLink fabric, fewer links up than another card of its model on this host, for {nvlink_down_after}",
+    "in an NVLink fabric, fewer links up than another card of its model here, for {nvlink_down_after}",
     Severity.WARNING,
     Action.RESET,
     "gpud#1085",
