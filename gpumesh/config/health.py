@@ -90,6 +90,34 @@ class HealthConfig:
         low=1,
         high=1_000_000,
     )
+    ecc_sram_corrected: int = integer(
+        "ecc_sram_corrected",
+        10_000,
+        "Corrected errors in a card's caches since the last reset from which they are too many.",
+        low=1,
+        high=1_000_000_000,
+    )
+    ecc_dram_corrected: int = integer(
+        "ecc_dram_corrected",
+        20_000_000,
+        "Corrected errors in a card's memory since the last reset from which they are too many.",
+        low=1,
+        high=1_000_000_000_000,
+    )
+    ecc_sram_rate: int = integer(
+        "ecc_sram_rate",
+        1_000,
+        "Corrected errors in a card's caches within an hour from which it is told.",
+        low=1,
+        high=1_000_000_000,
+    )
+    ecc_dram_rate: int = integer(
+        "ecc_dram_rate",
+        1_000_000,
+        "Corrected errors in a card's memory within an hour from which it is told.",
+        low=1,
+        high=1_000_000_000_000,
+    )
     remapped_rows: int = integer(
         "remapped_rows",
         512,

@@ -110,9 +110,15 @@ class Reading:
     utilization_memory_percent: int | None = None
     utilization_encoder_percent: int | None = None
     utilization_decoder_percent: int | None = None
+    utilization_jpeg_percent: int | None = None
+    utilization_ofa_percent: int | None = None
+    """The optical flow accelerator."""
     memory_used_bytes: int | None = None
     memory_free_bytes: int | None = None
     memory_reserved_bytes: int | None = None
+    bar1_total_bytes: int | None = None
+    """The window through which the host and other devices reach the card's memory. Read once in a while."""
+    bar1_used_bytes: int | None = None
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     graphics_clock_mhz: int | None = None
@@ -153,6 +159,17 @@ class Reading:
     ecc_dbe_volatile: int | None = None
     ecc_sbe_aggregate: int | None = None
     ecc_dbe_aggregate: int | None = None
+    ecc_sram_corrected_volatile: int | None = None
+    """By where they were: in the caches (SRAM) or in the card's memory (DRAM). Read once in a while."""
+    ecc_sram_uncorrected_volatile: int | None = None
+    ecc_sram_corrected_aggregate: int | None = None
+    ecc_sram_uncorrected_aggregate: int | None = None
+    ecc_dram_corrected_volatile: int | None = None
+    ecc_dram_uncorrected_volatile: int | None = None
+    ecc_dram_corrected_aggregate: int | None = None
+    ecc_dram_uncorrected_aggregate: int | None = None
+    ecc_sram_threshold_exceeded: bool | None = None
+    """The driver's word that the caches had more errors than the card may have. Told to root alone."""
     retired_sbe: int | None = None
     retired_dbe: int | None = None
     retired_pending: bool | None = None

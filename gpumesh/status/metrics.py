@@ -71,6 +71,7 @@ def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, floa
             *_host_families(view),
             *_gpu_families(me),
             *_probe_families(probe),
+            _engine_family(probe),
             *_xid_families(probe),
             *_counter_families(counters),
         ]
@@ -138,6 +139,23 @@ def _probe_families(probe: Probe | None) -> Iterable[Family]:
         duration.add(probe.duration_s)
         errors.add(sum(bool(device.error) or device.is_lost for device in probe.devices))
     return duration, hung, errors
+
+
+def _engine_family(probe: Probe | None) -> Family:
+    """Show the engines for which dcgm-exporter has no name."""
+    family = Family(
+        "gpumesh_gpu_engine_utilization_percent",
+        "gauge",
+        "How busy a GPU's JPEG and optical flow engines are.",
+    )
+    is_told = probe is not None and probe.driver is not None and not probe.is_hung
+    for device in probe.devices if probe and is_told else ():
+        if device.info is None or device.reading is None or device.is_lost:
+            continue
+        for engine in ("jpeg", "ofa"):
+            percent: int | None = getattr(device.reading, f"utilization_{engine}_percent")
+            family.add(percent, (("UUID", device.info.uuid), ("engine", engine)))
+    return family
 
 
 def _xid_families(probe: Probe | None) -> Iterable[Family]:
