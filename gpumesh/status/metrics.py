@@ -146,7 +146,7 @@ def _engine_family(probe: Probe | None) -> Family:
     family = Family(
         "gpumesh_gpu_engine_utilization_percent",
         "gauge",
-        "How busy a GPU's JPEG and optical flow engines are.",
+        "How busy JPEG and optical flow engines are.",
     )
     is_told = probe is not None and probe.driver is not None and not probe.is_hung
     for device in probe.devices if probe and is_told else ():
