@@ -14,6 +14,7 @@ from gpumesh.config.fields import (
     boolean,
     choice,
     duration,
+    duration_or_auto,
     endpoint,
     integer,
     labels,
@@ -141,6 +142,21 @@ class GpuConfig:
         "interval",
         "5s",
         "Time between two looks at the cards. Shorter sees a lost card sooner and asks more of the driver.",
+        low="200ms",
+        high="10m",
+    )
+    interval_min_s: float | None = duration_or_auto(
+        "interval_min",
+        "Time between two looks while a fault is about to be told or to go. At most gpu.interval, which "
+        "switches this off; auto: two fifths of it.",
+        low="100ms",
+        high="10m",
+    )
+    interval_max_s: float | None = duration_or_auto(
+        "interval_max",
+        "Time between two looks at a host at rest with nothing to report, towards which it grows, and where "
+        "looks are slow. From gpu.interval, which switches this off, to lease.ttl: what peers hold of this "
+        "host is never older than a lease. auto: twice gpu.interval within that.",
         low="200ms",
         high="10m",
     )
@@ -273,3 +289,17 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
     source: str = ""
     """The file it was read from; empty for defaults."""
+
+    @property
+    def shortest_look_s(self) -> float:
+        """The least time between two looks at the cards, in seconds."""
+        given = self.gpu.interval_min_s
+        return self.gpu.interval_s * 0.4 if given is None else given
+
+    @property
+    def longest_look_s(self) -> float:
+        """The most time between two looks at the cards, in seconds; never beyond a lease by itself."""
+        given = self.gpu.interval_max_s
+        if given is not None:
+            return given
+        return max(self.gpu.interval_s, min(2 * self.gpu.interval_s, self.lease.ttl_s))

@@ -1,4 +1,4 @@
-"""The host's look at itself: probe, judge, publish - every interval, for as long as the daemon lives."""
+"""The host's look at itself: probe, judge, publish - again and again, for as long as the daemon lives."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gpumesh.daemon.hostprobe import HostProber
 from gpumesh.daemon.kmsg import KernelLog
 from gpumesh.daemon.prober import Prober
 from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.health.cadence import Cadence
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
@@ -85,6 +86,7 @@ class Look:
             silences=silences,
             settled_xids=settled_from_json(state.read(XIDS), identity.boot_id),
         )
+        self._cadence = Cadence(config)
         self._kept = self._health.inventory
         self._kept_xids = self._health.settled_xids
         self._sharing = Sharing(config.sharing)
@@ -100,11 +102,10 @@ class Look:
             try:
                 await self.look_once()
             except Exception:  # noqa: BLE001 - our own bug must not leave the host unwatched
-                _log.exception(
-                    "a look at this host failed; the next one is in %g s", self._config.gpu.interval_s
-                )
+                pause_s = self._cadence.handle_failure()
+                _log.exception("a look at this host failed; the next one is in %g s", pause_s)
             # A slow look delays the next one instead of piling up (nvidia_gpu_exporter#90).
-            next_at = max(next_at + self._config.gpu.interval_s, loop.time())
+            next_at = max(next_at + self._cadence.pause_s, loop.time())
             await asyncio.sleep(next_at - loop.time())
 
     async def look_once(self) -> None:
@@ -120,6 +121,7 @@ class Look:
         report = self._health.handle_probe(probe, host, now, unix)
         self.latest = replace(probe, xids=self._health.xids())
         self.num_looks += 1
+        self._cadence.handle_look(report, probe, now, is_unsettled=self._health.is_unsettled)
         self._keep_inventory()
         self._keep_xids()
         for news in self._health.next_xid_news():
@@ -133,6 +135,7 @@ class Look:
         unix = now + unix_offset()
         self.latest = Probe(driver=None, error=RELEASED, xids=self._health.xids())
         self._publish(self._health.handle_release(RELEASED, unix), now, unix)
+        self._cadence.handle_failure()
         self._on_report()
 
     def _publish(self, report: HealthReport, now: float, unix: float) -> None:
@@ -151,7 +154,11 @@ class Look:
     @property
     def counters(self) -> dict[str, float]:
         """The looks' own counters, for metrics."""
-        return {"looks_total": self.num_looks, "kernel_log_lost_total": self._kernel_log.num_lost}
+        return {
+            "looks_total": self.num_looks,
+            "look_interval_seconds": self._cadence.pause_s,
+            "kernel_log_lost_total": self._kernel_log.num_lost,
+        }
 
     async def close(self) -> None:
         """Let go of the driver."""

@@ -55,7 +55,7 @@ class Health:
         self._config = config
         self._inventory = inventory or Inventory()
         self._baseline = baseline or baselines.load(config.baseline)
-        self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.gpu.interval_s), config.health)
+        self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.longest_look_s), config.health)
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
         self._silences = silences or Silences()
@@ -81,6 +81,11 @@ class Health:
     def report(self) -> HealthReport:
         """The latest report; before the first probe everything is unknown."""
         return self._report
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a fault is soon to be told, or one that was told soon to go: worth looking more often."""
+        return self._standing.is_unsettled()
 
     @property
     def settled_xids(self) -> Mapping[str, float]:

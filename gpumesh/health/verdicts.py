@@ -17,6 +17,8 @@ from gpumesh.config import HealthConfig
 from gpumesh.health.rules import Rule, Symptom
 from gpumesh.model import Finding, Severity, Verdict
 
+BRISK_S: Final = 60.0
+"""Symptoms that come or go within this are worth more looks meanwhile."""
 REWORD_S: Final = 600.0
 """A standing finding takes over newer numbers at most this often."""
 _ORDER: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -71,6 +73,22 @@ class Standing:
         """Forget everything about subjects that are no more; this bounds the table."""
         for key in [key for key in self._courses if not is_known(key[2])]:
             del self._courses[key]
+
+    def is_unsettled(self) -> bool:
+        """Tell whether a fault is soon to be a finding, or a finding soon to go.
+
+        Only what counts, and only what a minute decides: to be looked at more often for longer than that is
+        worse than to be told a little later.
+        """
+        return any(self._is_on_the_move(course) for course in self._courses.values())
+
+    def _is_on_the_move(self, course: _Course) -> bool:
+        rule = course.rule
+        if rule.severity is Severity.INFO:
+            return False
+        if course.finding is None:
+            return rule.stands_after_s(self._thresholds) <= BRISK_S
+        return course.num_clean > 0 and rule.goes_after_s(self._thresholds) <= BRISK_S
 
     def findings(self, subject: str) -> tuple[Finding, ...]:
         """Return the standing findings of a subject, worst first."""

@@ -126,7 +126,7 @@ def _hardware_rule(reasons: int) -> Rule | None:
 
 
 def _start(config: Config) -> SeeCard:
-    return Clocks(config.gpu.interval_s, config.health.slowdown_minutes)
+    return Clocks(config.longest_look_s, config.health.slowdown_minutes)
 
 
 CHECK = CardCheck(NAME, __doc__, (THERMAL, BRAKE, SLOWDOWN, SOFT_THERMAL), _start)

@@ -141,7 +141,7 @@ def _where(card: Card) -> str:
 
 
 def _start(config: Config) -> SeeCard:
-    return Ecc(config.health, config.gpu.interval_s)
+    return Ecc(config.health, config.longest_look_s)
 
 
 CHECK = CardCheck(

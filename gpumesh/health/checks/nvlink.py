@@ -113,11 +113,11 @@ class NvLinks:
 
     def __init__(self, config: Config) -> None:
         self._counters = _counters(config.health)
-        self._rising = Rising(WINDOW_S, config.gpu.interval_s)
+        self._rising = Rising(WINDOW_S, config.longest_look_s)
         self._seen_up: dict[str, frozenset[int]] = {}
         self._num_up: dict[str, tuple[str, int, float]] = {}
         """By UUID: the card's model, how many links are up, and when that was seen."""
-        self._fresh_s = max(WINDOW_S, config.gpu.interval_s)
+        self._fresh_s = max(WINDOW_S, config.longest_look_s)
 
     def __call__(self, card: Card) -> Iterator[Symptom]:
         """Take in one card's links and errors."""

@@ -56,7 +56,7 @@ class Replays:
 
 
 def _start(config: Config) -> SeeCard:
-    return Replays(config.health.replay_factor, config.gpu.interval_s)
+    return Replays(config.health.replay_factor, config.longest_look_s)
 
 
 CHECK = CardCheck(NAME, __doc__, (MANY,), _start)
