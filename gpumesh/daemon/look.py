@@ -20,6 +20,7 @@ from gpumesh.health.cadence import Cadence
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
+from gpumesh.health.lastreadings import LastReadings
 from gpumesh.health.rules import HOST, subject_of
 from gpumesh.health.silences import Silences
 from gpumesh.health.xid_catalogue import kind_of
@@ -87,6 +88,7 @@ class Look:
             settled_xids=settled_from_json(state.read(XIDS), identity.boot_id),
         )
         self._cadence = Cadence(config)
+        self._last_readings = LastReadings()
         self._kept = self._health.inventory
         self._kept_xids = self._health.settled_xids
         self._sharing = Sharing(config.sharing)
@@ -119,7 +121,7 @@ class Look:
         log = self._kernel_log.read_new(now)
         host = replace(host, kernel_lines=log.lines, kernel_log_error=log.error)
         report = self._health.handle_probe(probe, host, now, unix)
-        self.latest = replace(probe, xids=self._health.xids())
+        self.latest = self._last_readings.handle_probe(replace(probe, xids=self._health.xids()), unix)
         self.num_looks += 1
         self._cadence.handle_look(report, probe, now, is_unsettled=self._health.is_unsettled)
         self._keep_inventory()

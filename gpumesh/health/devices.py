@@ -223,6 +223,10 @@ class DeviceState:
     """Xids that the driver has told of this card since the last look."""
     is_resting: bool = False
     """Asleep, or about to be: the card was not touched, and what is known of it stands."""
+    last_reading: Reading | None = None
+    """Of a resting card: what it said when it was read last. Not what it would say now."""
+    last_read_unix: float | None = None
+    """When that was, Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,6 +268,9 @@ def status_document(view: View, probe: Probe | None) -> Document:
         gpu["resting"] = device.is_resting if device else None
         gpu["device"] = device_document(device.info) if device and device.info else None
         gpu["reading"] = reading_document(device.reading) if device and device.reading else None
+        last = device.last_reading if device and device.is_resting else None
+        gpu["last_reading"] = reading_document(last) if last else None
+        gpu["last_read"] = instant(device.last_read_unix or 0.0) if device and last else None
     document["probe"] = probe_document(probe)
     document["fleet"] = view.fleet
     document["mass_failure"] = view.mass_failure

@@ -256,3 +256,18 @@ def test_bandwidth_of_nvlink_is_both_ways_or_nothing() -> None:
     text = mesh_exposition(sample_view(), replace(probe, devices=(linked, half)), {})
     lines = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{")]
     assert [line.rpartition(" ")[2] for line in lines] == ["120"]
+
+
+def test_a_resting_card_has_no_series_of_its_own_but_says_since_when() -> None:
+    probe = sample_probe()
+    asleep = replace(
+        probe.devices[0],
+        reading=None,
+        is_resting=True,
+        last_reading=probe.devices[0].reading,
+        last_read_unix=NOW - 180,
+    )
+    text = mesh_exposition(sample_view(), replace(probe, devices=(asleep, probe.devices[1])), {})
+    assert [labels["gpu"] for labels, _ in series(text, "DCGM_FI_DEV_GPU_TEMP")] == ["1"]
+    assert [value for _, value in series(text, "gpumesh_gpu_resting")] == [1.0, 0.0]
+    assert series(text, "gpumesh_gpu_last_read_timestamp_seconds") == [({"UUID": uuid_of(1, 0)}, NOW - 180)]
