@@ -49,9 +49,10 @@ class Look:
 
     ``own_findings`` gives what the daemon finds about itself at an instant (boot clock, Unix); ``on_report``
     is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
-    sharing rule says; ``silences`` is read with each look; ``on_event`` is given what is news to people.
-    While ``is_drained`` says so and no program computes any more, the driver is let go of, so that it can be
-    upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
+    sharing rule says; ``silences`` is read with each look and by :meth:`take_silences`; ``on_event`` is given
+    what is news to people. While ``is_drained`` says so and no program computes any more, the driver is let
+    go of, so that it can be upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and
+    /dev/kmsg are read.
     """
 
     def __init__(
@@ -138,6 +139,12 @@ class Look:
         self.latest = Probe(driver=None, error=RELEASED, xids=self._health.xids())
         self._publish(self._health.handle_release(RELEASED, unix), now, unix)
         self._cadence.handle_failure()
+        self._on_report()
+
+    def take_silences(self) -> None:
+        """Publish what silences that were made or ended change; the cards are not looked at for it."""
+        now = boot_time()
+        self._publish(self._health.handle_silences(now), now, now + unix_offset())
         self._on_report()
 
     def _publish(self, report: HealthReport, now: float, unix: float) -> None:

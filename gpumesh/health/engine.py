@@ -7,7 +7,8 @@ and nothing in it moves with the noise of a reading: what it holds travels to th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -71,6 +72,8 @@ class Health:
             verdict=Verdict.UNKNOWN,
             gpus=tuple(_remembered(card) for card in self._inventory.cards),
         )
+        self._conclude_again: Callable[[], HealthReport] = lambda: self._report
+        """What was concluded last, with the silences that stand now."""
 
     @property
     def inventory(self) -> Inventory:
@@ -132,7 +135,15 @@ class Health:
         self._run_card_checks(cards, now, unix)
         known = {HOST} | {subject_of(card.uuid) for card in self._inventory.cards}
         self._standing.keep_subjects(known.__contains__)
-        report = self._conclude(stock, baseline)
+        self._conclude_again = functools.partial(self._conclude, stock, baseline)
+        return self._take(self._conclude_again())
+
+    def handle_silences(self, now: float) -> HealthReport:
+        """Take silences that were made or ended into account at once, without another look."""
+        self._looked_at = now
+        return self._take(self._conclude_again())
+
+    def _take(self, report: HealthReport) -> HealthReport:
         if report != self._report:
             self._report = report
         return self._report
@@ -209,17 +220,19 @@ class Health:
         """
         if self._released_at is None:
             self._released_at = unix
-        stock = Stock(self._inventory, is_complete=False)
-        report = self._conclude(stock, self._report.baseline)
-        note = Finding("driver", HOST, Severity.INFO, reason, evidence=_RELEASED, since=self._released_at)
+        self._conclude_again = functools.partial(
+            self._conclude_released, reason, self._released_at, self._report.baseline
+        )
+        return self._take(self._conclude_again())
+
+    def _conclude_released(self, reason: str, since: float, baseline: Baseline | None) -> HealthReport:
+        report = self._conclude(Stock(self._inventory, is_complete=False), baseline)
+        note = Finding("driver", HOST, Severity.INFO, reason, evidence=_RELEASED, since=since)
         gpus = tuple(
             replace(gpu, findings=(*gpu.findings, replace(note, subject=subject_of(gpu.uuid))))
             for gpu in report.gpus
         )
-        report = replace(report, findings=(*report.findings, note), gpus=gpus)
-        if report != self._report:
-            self._report = report
-        return self._report
+        return replace(report, findings=(*report.findings, note), gpus=gpus)
 
     def _rested(self, known: KnownCard, findings: tuple[Finding, ...]) -> Gpu:
         """Return what was last concluded of a card that was let sleep since."""

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from gpumesh.health.devices import DeviceInfo, DeviceState, MigInstance, Probe, Reading
+from gpumesh.health.silences import Silence
 from gpumesh.model import (
     Baseline,
     Candidate,
@@ -71,6 +72,16 @@ def finding_document(finding: Finding) -> Document:
         "evidence": {key: scalar(value) for key, value in finding.evidence.items()},
         "since": instant(finding.since),
         "silenced_until": None if finding.silenced_until is None else instant(finding.silenced_until),
+    }
+
+
+def silence_document(silence: Silence) -> Document:
+    """Return one silence; an empty subject is every one of this host."""
+    return {
+        "check": silence.check,
+        "subject": silence.subject,
+        "until": instant(silence.until),
+        "reason": silence.reason,
     }
 
 
