@@ -87,6 +87,9 @@ class Process:
     """Whose process it is, by name or else by number; None where /proc does not tell."""
     state: str | None = None
     """The kernel's letter: R, S, D, Z …; X: it knows no such process; None where /proc does not tell."""
+    gpu_instance: int | None = None
+    """With the next: the MIG instance that it runs in; None on a card that is whole."""
+    compute_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ class NvmlDriver:
                 memory_used_bytes=memory.get("used"),
                 memory_free_bytes=memory.get("free"),
                 memory_reserved_bytes=memory.get("reserved"),
-                processes=read_processes(card, self._table),
+                processes=read_processes(card, self._table, card.known.mig_layout or ()),
             )
         )
         card.num_dropped += num_dropped

@@ -14,7 +14,7 @@ from dataclasses import fields
 from datetime import datetime, timezone
 from typing import Any
 
-from gpumesh.health.devices import DeviceInfo, DeviceState, MigInstance, Probe, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, MigInstance, Probe, Process, Reading
 from gpumesh.health.silences import Silence
 from gpumesh.model import (
     Baseline,
@@ -211,17 +211,22 @@ def reading_document(reading: Reading) -> Document:
     if reading.mig_instances is not None:
         document["mig_instances"] = [_present(instance) for instance in reading.mig_instances]
     if reading.processes is not None:
-        document["processes"] = [
-            {
-                "pid": process.pid,
-                "kind": process.kind,
-                "name": process.name,
-                "user": process.user,
-                "state": process.state,
-                "memory_bytes": process.memory_bytes,
-            }
-            for process in reading.processes
-        ]
+        document["processes"] = [_process_document(process) for process in reading.processes]
+    return document
+
+
+def _process_document(process: Process) -> Document:
+    document: Document = {
+        "pid": process.pid,
+        "kind": process.kind,
+        "name": process.name,
+        "user": process.user,
+        "state": process.state,
+        "memory_bytes": process.memory_bytes,
+    }
+    if process.gpu_instance is not None:
+        document["gpu_instance"] = process.gpu_instance
+        document["compute_instance"] = process.compute_instance
     return document
 
 

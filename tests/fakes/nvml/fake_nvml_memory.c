@@ -89,13 +89,20 @@ static nvmlReturn_t list_processes(const char *call, nvmlDevice_t device, const 
                                    struct process *found, bool has_room)
 {
     slot_t slot;
-    nvmlReturn_t result = enter_device(call, device, &slot);
+    struct mig mig;
+    unsigned int ignored;
+    const bool is_slice = is_mig_handle(device);
+    nvmlReturn_t result = is_slice ? enter_mig(call, device, &slot, &mig) : enter_device(call, device, &slot);
+    if (result == NVML_SUCCESS && !is_slice) {
+        result = state_u32(slot, "mig_process_list", &ignored);
+        result = result == NVML_ERROR_NOT_SUPPORTED ? NVML_SUCCESS : result;
+    }
     if (result != NVML_SUCCESS)
         return result;
     if (count == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     unsigned int room = has_room ? *count : 0;
-    *count = state_processes(slot, kind, found, MAX_PROCESSES);
+    *count = state_processes(slot, kind, is_slice ? &mig : NULL, found, MAX_PROCESSES);
     if (*count > MAX_PROCESSES)
         *count = MAX_PROCESSES;
     return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
@@ -119,8 +126,8 @@ static nvmlReturn_t processes_v2(const char *call, nvmlDevice_t device, const ch
     for (unsigned int i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_v2_t){.pid = found[i].pid,
                                           .usedGpuMemory = found[i].used_bytes,
-                                          .gpuInstanceId = 0xFFFFFFFF,
-                                          .computeInstanceId = 0xFFFFFFFF};
+                                          .gpuInstanceId = found[i].gpu_instance,
+                                          .computeInstanceId = found[i].compute_instance};
     return result;
 }
 
