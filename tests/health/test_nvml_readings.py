@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -254,3 +255,24 @@ def test_a_fabric_that_is_not_ready_is_told_and_one_that_is_not_there_is_absent(
     driver.open()
     assert (read(driver, 0).fabric_state, read(driver, 0).fabric_status) == (2, None)
     assert read(driver, 1).fabric_state is None
+
+
+def test_a_field_of_a_type_that_the_binding_does_not_know_is_absent(
+    cards: FakeDriver, driver: NvmlDriver, binding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unsigned shorts came after 12.535; a later driver may bring more."""
+    cards.add_gpu("h100")
+    nvml: Any = importlib.import_module("pynvml")
+    ask = nvml.nvmlDeviceGetFieldValues
+
+    def answer(*arguments: Any) -> Any:
+        values = ask(*arguments)
+        values[0].valueType, values[1].valueType = 6, 77
+        return values
+
+    monkeypatch.setattr(nvml, "nvmlDeviceGetFieldValues", answer)
+    driver.open()
+    reading = read(driver)
+    expected = None if binding == OLDEST_BINDINGS else 0
+    assert (reading.ecc_sbe_volatile, reading.ecc_dbe_volatile) == (expected, None)
+    assert reading.ecc_sbe_aggregate == 0
