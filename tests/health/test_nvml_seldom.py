@@ -9,6 +9,7 @@ import pytest
 
 from gpumesh.health.nvml_card import Card, Known, Session
 from gpumesh.health.nvml_readings import read_seldom
+from gpumesh.health.nvml_table import READING
 
 SRAM_STATUS_V1 = 0x1000068
 """nvml.h's version word: the structure's size and its version."""
@@ -100,3 +101,13 @@ def test_what_a_card_or_a_sandbox_refuses_is_absent_and_asked_once(code: int) ->
     binding.asked.clear()
     assert seldom(binding, known) == {}
     assert not set(calls) & set(binding.asked)
+
+
+def test_jpeg_and_optical_flow_engines_are_read_without_their_sampling_period() -> None:
+    binding = Binding(
+        nvmlDeviceGetJpgUtilization=lambda _: [7, 20000], nvmlDeviceGetOfaUtilization=lambda _: [0, 20000]
+    )
+    card = Card(Session(binding, lambda _: None), 0, "handle", Known())
+    calls = {call.field: call for call in READING}
+    values = {engine: card.ask(calls[f"utilization_{engine}_percent"]) for engine in ("jpeg", "ofa")}
+    assert values == {"jpeg": 7, "ofa": 0}
