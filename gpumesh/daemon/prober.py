@@ -2,8 +2,8 @@
 
 A driver that does not answer is a finding, told at each look with the call it is stuck in and since when;
 the cards that had answered are kept. A second child is never started behind a stuck one (gpud#117), not even
-behind one of an earlier run; it is asked to end first and killed only long after that (dcgm-exporter#84). What
-comes late is taken up again.
+behind one of an earlier run; it is asked to end first and killed only long after that (dcgm-exporter#84).
+What comes late is taken up again.
 """
 
 from __future__ import annotations

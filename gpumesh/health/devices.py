@@ -71,6 +71,8 @@ class MigInstance:
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
     memory_free_bytes: int | None = None
+    num_multiprocessors: int | None = None
+    """Streaming multiprocessors of its own."""
 
 
 @dataclass(frozen=True, slots=True)

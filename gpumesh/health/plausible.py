@@ -76,6 +76,7 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "fabric_status": (0, 999),
     "num_nvlinks": (0, 64),
     "num_mig_instances_max": (0, 64),
+    "num_multiprocessors": (1, 4096),
     **dict.fromkeys((f"remap_banks_{name}" for name in ("max", "high", "partial", "low", "none")), _BANKS),
     **dict.fromkeys(
         (

@@ -102,6 +102,7 @@ STRUCTURES = {
     "nvmlPciInfo_t": "nvmlPciInfo_t",
     "nvmlUtilization_t": "c_nvmlUtilization_t",
     "nvmlEventData_t": "c_nvmlEventData_t",
+    "nvmlDeviceAttributes_t": "c_nvmlDeviceAttributes",
     "nvmlRowRemapperHistogramValues_t": "c_nvmlRowRemapperHistogramValues",
 }
 

@@ -25,7 +25,7 @@ def test_mig_instances_are_told_with_their_memory_as_it_is_now(
 ) -> None:
     cards.add_gpu("h100")
     carve(cards, 0)
-    cards.set(0, "mig 1", "1g.10gb 9 0 9856MiB 24MiB")
+    cards.set(0, "mig 1", "1g.10gb 9 0 9856MiB 24MiB 16")
     cards.set(0, "mig 3", "3g.40gb 2 0 40320MiB 0")
     driver.open()
     reading = read(driver)
@@ -36,7 +36,8 @@ def test_mig_instances_are_told_with_their_memory_as_it_is_now(
     first, second = reading.mig_instances or ()
     assert first.uuid.startswith("MIG-")
     assert first.uuid != second.uuid
-    assert replace(first, uuid="") == MigInstance("", 9, 0, "1g.10gb", 9856 * MIB, 24 * MIB, 9832 * MIB)
+    assert replace(first, uuid="") == MigInstance("", 9, 0, "1g.10gb", 9856 * MIB, 24 * MIB, 9832 * MIB, 16)
+    assert second.num_multiprocessors is None, "a driver that does not tell"
     assert (second.profile, second.memory_used_bytes) == ("3g.40gb", 0)
     cards.set(0, "mig 1", "1g.10gb 9 0 9856MiB 1024MiB")
     assert [item.memory_used_bytes for item in read(driver).mig_instances or ()] == [1024 * MIB, 0]

@@ -102,6 +102,7 @@ struct mig {
     char profile[32]; /* 1g.10gb */
     unsigned int gpu_instance, compute_instance;
     unsigned long long total_bytes, used_bytes;
+    unsigned int num_multiprocessors; /* 0 where the file does not say */
 };
 
 bool mig_parse(const char *value, struct mig *out);

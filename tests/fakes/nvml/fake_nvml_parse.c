@@ -110,7 +110,7 @@ static bool is_process(const char *value)
     return process_parse(value, &ignored);
 }
 
-/* "PROFILE GPU_INSTANCE COMPUTE_INSTANCE TOTAL USED" */
+/* "PROFILE GPU_INSTANCE COMPUTE_INSTANCE TOTAL USED", and the number of multiprocessors where it is known */
 static bool is_mig(const char *value)
 {
     struct mig ignored;
