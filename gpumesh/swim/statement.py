@@ -58,7 +58,9 @@ Precedence = tuple[int, bool, int, int]
 
 def precedence(kind: Reachability, epoch: int, incarnation: int) -> Precedence:
     """Return the key by which statements about one member are ordered; the greatest holds."""
-    return epoch, kind is Reachability.LEFT, incarnation, RANK[kind]
+    if kind is Reachability.LEFT:  # final, whichever of its incarnations said goodbye
+        return epoch, True, 0, RANK[kind]
+    return epoch, False, incarnation, RANK[kind]
 
 
 TRANSITIONS: Final[dict[tuple[Reachability | None, Reachability], str]] = {

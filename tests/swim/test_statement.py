@@ -29,14 +29,15 @@ def test_statements_in_any_order_lead_to_the_same_belief(
     for key in keys:
         if precedence(*key) > precedence(*best):
             best = key
-    assert best == (LEFT, 1, 1)
+    assert best[:2] == (LEFT, 1)
 
 
 @given(KEYS, KEYS)
-def test_different_statements_never_tie(
+def test_different_statements_tie_only_if_both_are_the_goodbye_of_one_run(
     one: tuple[Reachability, int, int], other: tuple[Reachability, int, int]
 ) -> None:
-    assert (precedence(*one) == precedence(*other)) == (one == other)
+    is_same_goodbye = one[:2] == other[:2] and one[0] is LEFT
+    assert (precedence(*one) == precedence(*other)) == (one == other or is_same_goodbye)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_every_greater_statement_is_a_transition_of_the_table() -> None:
     for before, after in itertools.product(Reachability, Reachability):
         for incarnation in (0, 1):
             is_greater = precedence(after, 1, incarnation) > precedence(before, 1, 0)
-            if is_greater and before is not LEFT:
+            if is_greater:
                 assert (before, after) in TRANSITIONS
 
 
