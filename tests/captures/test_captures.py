@@ -77,6 +77,7 @@ SERIES: Mapping[str, tuple[str, int]] = {
         for short, kind in (("SBE", "corrected"), ("DBE", "uncorrected"))
         for span in ("volatile", "aggregate")
     },
+    "THRESHOLD_SRM": ("ecc_sram_threshold_exceeded", 1),
     "RETIRED_SBE": ("retired_sbe", 1),
     "RETIRED_DBE": ("retired_dbe", 1),
     "RETIRED_PENDING": ("retired_pending", 1),
