@@ -64,11 +64,20 @@ SERIES: Mapping[str, tuple[str, int]] = {
     "FB_FREE": ("memory_free_bytes", MIB),
     "FB_USED": ("memory_used_bytes", MIB),
     "FB_RESERVED": ("memory_reserved_bytes", MIB),
+    "BAR1_TOTAL": ("bar1_total_bytes", MIB),
+    "BAR1_USED": ("bar1_used_bytes", MIB),
     "CLOCKS_EVENT_REASONS": ("clocks_event_reasons", 1),
     "ECC_SBE_VOL_TOTAL": ("ecc_sbe_volatile", 1),
     "ECC_DBE_VOL_TOTAL": ("ecc_dbe_volatile", 1),
     "ECC_SBE_AGG_TOTAL": ("ecc_sbe_aggregate", 1),
     "ECC_DBE_AGG_TOTAL": ("ecc_dbe_aggregate", 1),
+    **{
+        f"ECC_{short}_{span[:3].upper()}_{series}": (f"ecc_{place}_{kind}_{span}", 1)
+        for series, place in (("SRM", "sram"), ("DEV", "dram"))
+        for short, kind in (("SBE", "corrected"), ("DBE", "uncorrected"))
+        for span in ("volatile", "aggregate")
+    },
+    "THRESHOLD_SRM": ("ecc_sram_threshold_exceeded", 1),
     "RETIRED_SBE": ("retired_sbe", 1),
     "RETIRED_DBE": ("retired_dbe", 1),
     "RETIRED_PENDING": ("retired_pending", 1),

@@ -114,9 +114,13 @@ READING: Mapping[str, tuple[Convert, tuple[Route, ...]]] = {
     "utilization_memory_percent": (number, (("Utilization", "Memory"),)),
     "utilization_encoder_percent": (number, (("Utilization", "Encoder"),)),
     "utilization_decoder_percent": (number, (("Utilization", "Decoder"),)),
+    "utilization_jpeg_percent": (number, (("Utilization", "JPEG"),)),
+    "utilization_ofa_percent": (number, (("Utilization", "OFA"),)),
     "memory_used_bytes": (mib, (("FB Memory Usage", "Used"),)),
     "memory_free_bytes": (mib, (("FB Memory Usage", "Free"),)),
     "memory_reserved_bytes": (mib, (("FB Memory Usage", "Reserved"),)),
+    "bar1_total_bytes": (mib, (("BAR1 Memory Usage", "Total"),)),
+    "bar1_used_bytes": (mib, (("BAR1 Memory Usage", "Used"),)),
     "sm_clock_mhz": (number, (("Clocks", "SM"),)),
     "memory_clock_mhz": (number, (("Clocks", "Memory"),)),
     "graphics_clock_mhz": (number, (("Clocks", "Graphics"),)),
@@ -133,6 +137,7 @@ READING: Mapping[str, tuple[Convert, tuple[Route, ...]]] = {
     "pcie_replay_rollovers": (number, (("PCI", "Replay Number Rollovers"),)),
     "ecc_enabled": (yes, (("ECC Mode", "Current"),)),
     "ecc_enabled_pending": (yes, (("ECC Mode", "Pending"),)),
+    "ecc_sram_threshold_exceeded": (yes, (("ECC Errors", "Aggregate", "SRAM Threshold Exceeded"),)),
     "retired_sbe": (number, (("Retired Pages", "Single Bit ECC"),)),
     "retired_dbe": (number, (("Retired Pages", "Double Bit ECC"),)),
     "retired_pending": (yes, (("Retired Pages", "Pending Page Blacklist"),)),
@@ -173,6 +178,18 @@ SUMS: Mapping[str, tuple[tuple[Route, ...], ...]] = {
         *(((("ECC Errors", period, f"SRAM {long} SEC-DED"),),) if short == "dbe" else ()),
     )
     for short, long in (("sbe", "Correctable"), ("dbe", "Uncorrectable"))
+    for period in ("Volatile", "Aggregate")
+} | {
+    f"ecc_{place.lower()}_{kind}_{period.lower()}": (
+        (("ECC Errors", period, f"{place} {long}"), ("ECC Errors", period, f"{place} {long} Parity")),
+        *(
+            ((("ECC Errors", period, f"SRAM {long} SEC-DED"),),)
+            if (place, kind) == ("SRAM", "uncorrected")
+            else ()
+        ),
+    )
+    for place in ("SRAM", "DRAM")
+    for kind, long in (("corrected", "Correctable"), ("uncorrected", "Uncorrectable"))
     for period in ("Volatile", "Aggregate")
 }
 """Values that nvidia-smi prints in parts, each of which has had several names."""

@@ -27,6 +27,8 @@ ROOM: Mapping[str, float] = {
     "utilization_memory_percent": 100,
     "utilization_encoder_percent": 100,
     "utilization_decoder_percent": 100,
+    "utilization_jpeg_percent": 100,
+    "utilization_ofa_percent": 100,
     # Boost moves clocks in steps of 15 MHz at any time.
     "sm_clock_mhz": 300,
     "graphics_clock_mhz": 300,
@@ -36,6 +38,8 @@ ROOM: Mapping[str, float] = {
     "memory_free_bytes": 64 * MIB,
     "memory_reserved_bytes": 1 * MIB,
     "memory_total_bytes": 1 * MIB,
+    "bar1_used_bytes": 64 * MIB,
+    "bar1_total_bytes": 1 * MIB,
     # nvidia-smi rounds the driver's nanoseconds to microseconds.
     "power_violation_ns": 1000,
     "sync_boost_violation_ns": 1000,

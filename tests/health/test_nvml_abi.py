@@ -98,6 +98,7 @@ STRUCTURES = {
     "nvmlFieldValue_t": "c_nvmlFieldValue_t",
     "nvmlMemory_t": "c_nvmlMemory_t",
     "nvmlMemory_v2_t": "c_nvmlMemory_v2_t",
+    "nvmlBAR1Memory_t": "c_nvmlBAR1Memory_t",
     "nvmlPciInfo_t": "nvmlPciInfo_t",
     "nvmlUtilization_t": "c_nvmlUtilization_t",
     "nvmlEventData_t": "c_nvmlEventData_t",
@@ -155,6 +156,37 @@ def test_the_fabrics_structure_is_laid_out_as_in_the_header() -> None:
     places = {"status": info.status.offset, "cliqueId": info.clique.offset, "state": info.state.offset}
     layout = [equal(f"offsetof(nvmlGpuFabricInfo_t, {name})", place) for name, place in places.items()]
     assert compiled([*layout, equal("sizeof(nvmlGpuFabricInfo_t)", ctypes.sizeof(info))]) == ""
+
+
+def test_the_caches_error_status_is_laid_out_as_in_the_header() -> None:
+    status = nvml_readings._SramErrorStatus
+    places = {
+        "aggregateUncParity": status.counts.offset,
+        "bThresholdExceeded": status.is_threshold_exceeded.offset,
+    }
+    layout = [
+        equal(f"offsetof(nvmlEccSramErrorStatus_v1_t, {name})", place) for name, place in places.items()
+    ]
+    version = equal("nvmlEccSramErrorStatus_v1", nvml_readings._SRAM_ERROR_STATUS_V1)
+    size = equal("sizeof(nvmlEccSramErrorStatus_v1_t)", ctypes.sizeof(status))
+    assert compiled([*layout, version, size]) == ""
+
+
+def test_memory_errors_are_asked_for_by_the_headers_numbers() -> None:
+    words = {"corrected": "CORRECTED", "uncorrected": "UNCORRECTED"}
+    spans = {"volatile": "NVML_VOLATILE_ECC", "aggregate": "NVML_AGGREGATE_ECC"}
+    calls = [call for call in nvml_table.SELDOM if call.field.startswith("ecc_")]
+    assert len(calls) == 8
+    numbers = []
+    for call in calls:
+        _, place, kind, span = call.field.split("_")
+        error, counter, location = call.arguments
+        numbers += [
+            equal(f"NVML_MEMORY_ERROR_TYPE_{words[kind]}", error),
+            equal(spans[span], counter),
+            equal(f"NVML_MEMORY_LOCATION_{place.upper()}", location),
+        ]
+    assert compiled(numbers) == ""
 
 
 def test_every_call_is_declared_in_the_header() -> None:

@@ -1,6 +1,8 @@
 /* A card's memory: how much is used and by whom, and what has gone wrong in it. */
 #include "fake_nvml.h"
 
+#include <string.h>
+
 struct usage {
     unsigned long long total, reserved, used, free;
 };
@@ -230,6 +232,33 @@ nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErro
     }
     nvmlReturn_t result = enter_device(__func__, device, &slot);
     return result == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : result;
+}
+
+nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device, nvmlEccSramErrorStatus_t *status)
+{
+    slot_t slot;
+    unsigned int is_exceeded;
+    nvmlReturn_t result = enter_device(__func__, device, &slot);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (status == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (status->version != nvmlEccSramErrorStatus_v1)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    result = state_u32(slot, "ecc_sram_threshold_exceeded", &is_exceeded);
+    if (result != NVML_SUCCESS)
+        return result;
+    const unsigned int version = status->version;
+    memset(status, 0, sizeof *status);
+    status->version = version;
+    result = state_u64(slot, ecc_key(ECC_SRAM, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC),
+                       &status->volatileCor);
+    if (result == NVML_SUCCESS)
+        result = state_u64(slot, ecc_key(ECC_SRAM, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC),
+                           &status->volatileUncParity);
+    if (result == NVML_SUCCESS)
+        status->bThresholdExceeded = is_exceeded;
+    return result;
 }
 
 /* ---- pages and rows given up ---- */
