@@ -114,6 +114,7 @@ class Daemon:
             root=self._root,
         )
         self._publish_admission()
+        self._look.begin()
         await self._open()
         self._begin_work()
         _log.info(

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from gpumesh.config import Config
 from gpumesh.daemon.clock import boot_time, unix_offset
+from gpumesh.daemon.hangbook import HangBook
 from gpumesh.daemon.hostprobe import HostProber
 from gpumesh.daemon.kmsg import KernelLog
 from gpumesh.daemon.prober import Prober
@@ -82,6 +83,7 @@ class Look:
         self._prober = Prober(config.gpu, host=identity.host_id, root=root)
         self._host_prober = HostProber(root)
         self._kernel_log = KernelLog(root)
+        self._hangs = HangBook(state, identity.boot_id)
         self._health = Health(
             config,
             inventory=self._load_inventory(),
@@ -96,6 +98,15 @@ class Look:
         self.latest: Probe | None = None
         """The newest raw probe, for metrics and status."""
         self.num_looks = 0
+
+    def begin(self) -> None:
+        """Tell what an earlier run knew and what no look has to be waited for: a driver that hangs."""
+        now = boot_time()
+        unix = now + unix_offset()
+        probe = self._hangs.before_the_first_look(now)
+        if probe is not None:
+            self.latest = probe
+            self._publish(self._health.handle_kept_hang(probe, now, unix), now, unix)
 
     async def run(self) -> None:
         """Look, publish, sleep; ends only by cancellation. A fault of ours in one look does not end it."""
@@ -119,6 +130,8 @@ class Look:
         probe, host = await asyncio.gather(self._prober.probe(), self._host_prober.probe(boot_time()))
         now = boot_time()
         unix = now + unix_offset()
+        # On disk before anything else: what comes next may be the end of this run (NVSentinel#1748).
+        probe = self._hangs.handle_probe(probe, now)
         log = self._kernel_log.read_new(now)
         host = replace(host, kernel_lines=log.lines, kernel_log_error=log.error)
         report = self._health.handle_probe(probe, host, now, unix)

@@ -23,6 +23,7 @@ from gpumesh.daemon.leftovers import hung_behind, surely_stuck
 from gpumesh.daemon.prober import Prober
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
+from gpumesh.health.hang import Hang, HangWatch, hang_from_json
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory
 from gpumesh.health.xids import settled_from_json
@@ -67,6 +68,8 @@ async def _look(config: Config, root: Path) -> Document:
         _probe(config, root, state_dir, host_id), HostProber(root).probe(boot_time())
     )
     now = boot_time()
+    hang = _read(state_dir / "hang.json", notes, "since when a driver hangs is not known")
+    probe = HangWatch(_hang(hang, read_boot_id(root), now)).handle_probe(probe, now)
     host = _with_kernel_lines(host, root, now)
     report = health.handle_probe(probe, host, now, now + unix_offset())
     return _document(config, probe, host, report, notes)
@@ -92,6 +95,14 @@ def _with_kernel_lines(host: HostProbe, root: Path, now: float) -> HostProbe:
         log.close()
     lines = tuple(line for read in reads for line in read.lines)
     return replace(host, kernel_lines=lines, kernel_log_error=reads[-1].error)
+
+
+def _hang(document: Document | None, boot_id: str, now: float) -> Hang | None:
+    """Return the hang that the daemon kept; what makes no sense is the daemon's to name."""
+    try:
+        return hang_from_json(document, boot_id, now)
+    except ValueError:
+        return None
 
 
 def _read(path: Path, notes: list[str], loses: str) -> Document | None:

@@ -61,6 +61,24 @@ class StateDirectory:
         self.losses.pop(name, None)
         return True
 
+    def remove(self, name: str, *, leaves: str) -> bool:
+        """Take the document away; on failure note what its staying ``leaves`` behind (a clause)."""
+        try:
+            for directory in self._places():
+                (directory / f"{name}.json").unlink(missing_ok=True)
+        except OSError as error:
+            self.losses[name] = f"{self.path}: {error.strerror or error}: {leaves}"
+            return False
+        self.losses.pop(name, None)
+        return True
+
+    def set_aside(self, name: str, problem: str) -> None:
+        """Put every copy of a document aside that is JSON and yet not what it should be, and say so."""
+        for directory in self._places():
+            path = directory / f"{name}.json"
+            if path.exists():
+                self._put_aside(path, name, problem)
+
     def _places(self) -> list[Path]:
         return [self.path] if self.volatile is None else [self.path, self.volatile]
 
@@ -78,12 +96,15 @@ class StateDirectory:
             document = None
         if isinstance(document, dict):
             return document
+        self._put_aside(path, name, "is damaged")
+        return None
+
+    def _put_aside(self, path: Path, name: str, problem: str) -> None:
         aside = path.with_suffix(".damaged")
         with contextlib.suppress(OSError):
             path.replace(aside)
-        self.losses[name] = f"{path}: is damaged: what it held is lost; set aside as {aside.name}"
+        self.losses[name] = f"{path}: {problem}: what it held is lost; set aside as {aside.name}"
         _log.warning("%s", self.losses[name])
-        return None
 
 
 def _write_atomically(path: Path, data: bytes) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from gpumesh.config import Config
 from gpumesh.health import baseline as baselines
-from gpumesh.health.checks import CHECKS
+from gpumesh.health.checks import CHECKS, driver
 from gpumesh.health.conditions import Circumstances
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading, XidCount
 from gpumesh.health.hostprobe import HostProbe
@@ -136,6 +136,18 @@ class Health:
         known = {HOST} | {subject_of(card.uuid) for card in self._inventory.cards}
         self._standing.keep_subjects(known.__contains__)
         self._conclude_again = functools.partial(self._conclude, stock, baseline)
+        return self._take(self._conclude_again())
+
+    def handle_kept_hang(self, probe: Probe, now: float, unix: float) -> HealthReport:
+        """Take up, before the first look, that an earlier run saw the driver hang; ``probe`` is that hang.
+
+        It goes as any finding does: after looks that the driver answered.
+        """
+        self._looked_at = now
+        symptom = driver.hung(probe, unix)
+        self._standing.handle_symptoms(driver.NAME, (symptom,), _everything, now, unix)
+        stock = Stock(self._inventory, is_complete=False)
+        self._conclude_again = functools.partial(self._conclude, stock, None)
         return self._take(self._conclude_again())
 
     def handle_silences(self, now: float) -> HealthReport:

@@ -83,6 +83,8 @@ class Symptom:
     """In place of the rule's, where it depends on what was seen."""
     action: Action | None = None
     """In place of the rule's, where it depends on what was seen."""
+    since: float | None = None
+    """Unix seconds at which it began, where what was seen tells; None: when it was first seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,8 @@ class Standing:
         course.rule, course.num_clean, course.clean_s = symptom.rule, 0, 0.0
         if course.finding is None:
             if course.seen_s >= symptom.rule.stands_after_s(self._thresholds):
-                course.finding, course.worded_at = _finding(symptom, unix), now
+                since = unix if symptom.since is None else symptom.since
+                course.finding, course.worded_at = _finding(symptom, since), now
         elif now - course.worded_at >= REWORD_S:
             course.finding, course.worded_at = _finding(symptom, course.finding.since), now
 

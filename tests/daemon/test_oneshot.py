@@ -8,9 +8,13 @@ import pytest
 
 from gpumesh.config import Config, GpuConfig, HostConfig
 from gpumesh.daemon import leftovers
+from gpumesh.daemon.clock import boot_time
 from gpumesh.daemon.oneshot import look_once
+from gpumesh.health.hang import Hang, hang_to_json
 from gpumesh.health.inventory import Inventory, KnownCard
 from tests.daemon.test_leftovers import PROBER, process
+
+BOOT = "b0070000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
@@ -77,3 +81,24 @@ def test_an_xid_in_the_kernels_log_is_seen_in_one_look(root: Path) -> None:
     document = look_once(config(root, "h100"), root)
     assert [finding["check"] for finding in document["gpus"][0]["findings"]] == ["xid"]
     assert document["gpus"][0]["verdict"] == "unhealthy"
+
+
+def test_what_the_daemon_kept_of_a_hang_tells_since_when_and_in_which_call(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc tells the age of a stuck process, which is older than its hang, and no call."""
+    monkeypatch.setattr(leftovers, "SECOND_GLANCE_S", 0.0)
+    (root / "proc/sys/kernel/random").mkdir()
+    (root / "proc/sys/kernel/random/boot_id").write_text(f"{BOOT}\n")
+    process(root, 50, *PROBER, "40", parent=1)
+    (root / "state").mkdir()
+    kept = hang_to_json(Hang(boot_time() - 7.0, "nvmlInit"), BOOT)
+    path = root / "state/hang.json"
+    path.write_text(json.dumps(kept))
+    document = look_once(config(root, "h100"), root)
+    (finding,) = (item for item in document["findings"] if item["check"] == "driver")
+    assert "in call nvmlInit" in finding["reason"]
+    assert document["probe"]["hung_for_s"] == pytest.approx(7.0, abs=30.0)
+    assert json.loads(path.read_text()) == kept
+    path.write_text("[]")
+    assert look_once(config(root, "h100"), root)["probe"]["hung_call"] == ""

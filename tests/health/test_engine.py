@@ -12,6 +12,7 @@ from gpumesh.health.inventory import Inventory
 from gpumesh.model import Action, Severity, Verdict
 from tests.health.builders import (
     DRIVER,
+    UNIX,
     Course,
     absent,
     answered,
@@ -293,3 +294,17 @@ def test_a_card_that_sleeps_since_before_the_start_is_unknown_and_not_lost() -> 
     assert report.findings == ()
     assert (report.gpus[0].verdict, report.gpus[0].findings) == (Verdict.UNKNOWN, ())
     assert again.look(answered([h100()])).gpus[0].verdict is Verdict.HEALTHY
+
+
+def test_a_hang_that_was_kept_is_told_before_the_first_look_and_goes_once_the_driver_answers() -> None:
+    before = Course()
+    before.look(answered([geforce(0)]))
+    course = Course(inventory=before.health.inventory)
+    report = course.health.handle_kept_hang(replace(hung(), hung_for_s=600.0), course.now, UNIX + course.now)
+    assert (report.verdict, codes(report)) == (Verdict.UNHEALTHY, ["driver/hung"])
+    assert report.findings[0].since == UNIX + course.now - 600.0
+    assert [gpu.verdict for gpu in report.gpus] == [Verdict.UNKNOWN], "not known, and not lost"
+    assert codes(course.look(answered([geforce(0)]), times=2)) == ["driver/hung"], (
+        "one lucky look frees nothing"
+    )
+    assert course.look(answered([geforce(0)]), times=3).verdict is Verdict.HEALTHY

@@ -1,7 +1,8 @@
 """Does the driver answer at all: absent, of another version than its library, hung, or failing.
 
 The daemon stays up through all of these and asks again; the finding goes when the driver comes
-(nvidia_gpu_exporter#65). A hung driver is left alone: nothing is started behind it. After an unattended
+(nvidia_gpu_exporter#65). A hung driver is left alone: nothing is started behind it; that it hangs is
+kept on disk, and the daemon's next run tells it from its start until the driver answers. After an unattended
 upgrade running work is fine and only new work fails, so the host is drained, not killed
 (k8s-device-plugin#221).
 """
@@ -13,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Final
 
 from gpumesh.config import Config
+from gpumesh.health.devices import Probe
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom
 from gpumesh.model import Action, Severity
@@ -98,7 +100,7 @@ HUNG = Rule(
     "a look did not end within gpu.deadline",
     Severity.CRITICAL,
     Action.REBOOT,
-    "open-gpu-kernel-modules#446 (Xid 119: each call blocks 45 s), go-nvml#152, gpud#117",
+    "open-gpu-kernel-modules#446 (Xid 119: each call blocks 45 s), go-nvml#152, gpud#117, NVSentinel#1748",
     advice="drain the host; if the driver does not answer again by itself, reboot. The waiting probe is left "
     "alone and no second one is started",
 )
@@ -126,10 +128,7 @@ def see(look: Look) -> Iterator[Symptom]:
     """Say what is wrong with the driver itself, if anything; at most one symptom."""
     probe = look.probe
     if probe.is_hung:
-        since = datetime.fromtimestamp(look.unix - probe.hung_for_s, timezone.utc)
-        call = f", in call {probe.call}" if probe.call else ""
-        reason = f"driver not answering since {since:%Y-%m-%d %H:%M:%S} UTC{call}"
-        yield Symptom(HUNG, HOST, reason, {"call": probe.call, "hung_for_s": round(probe.hung_for_s, 1)})
+        yield hung(probe, look.unix)
     elif probe.driver is None:
         yield _absent(look)
     elif probe.error:
@@ -144,6 +143,17 @@ def see(look: Look) -> Iterator[Symptom]:
             yield Symptom(NO_GPU, HOST, reason)
         else:
             yield Symptom(EMPTY, HOST, f"driver {probe.driver.driver_version} lists no GPU")
+
+
+def hung(probe: Probe, unix: float) -> Symptom:
+    """Return what is told of a driver that does not answer, now being Unix second ``unix``."""
+    since = unix - probe.hung_for_s
+    call = f", in call {probe.call}" if probe.call else ""
+    began = datetime.fromtimestamp(since, timezone.utc)
+    reason = f"driver not answering since {began:%Y-%m-%d %H:%M:%S} UTC{call}"
+    return Symptom(
+        HUNG, HOST, reason, {"call": probe.call, "hung_for_s": round(probe.hung_for_s, 1)}, since=since
+    )
 
 
 def _is_upgraded(host: HostProbe) -> bool:

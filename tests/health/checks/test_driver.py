@@ -6,7 +6,19 @@ import pytest
 
 from gpumesh.health.devices import Probe
 from gpumesh.model import Action, Verdict
-from tests.health.builders import DRIVER, HOST, Course, absent, address, answered, codes, geforce, hung, only
+from tests.health.builders import (
+    DRIVER,
+    HOST,
+    UNIX,
+    Course,
+    absent,
+    address,
+    answered,
+    codes,
+    geforce,
+    hung,
+    only,
+)
 
 ON_BUS = (address(0),)
 
@@ -82,4 +94,4 @@ def test_since_is_when_the_driver_stopped_answering_even_if_told_later() -> None
     first = only(course.look(hung()))
     again = only(course.look(replace(hung(), hung_for_s=65.0), times=3))
     assert again.reason == first.reason
-    assert again.since == first.since
+    assert again.since == first.since == UNIX + 100.0 - 5.0
