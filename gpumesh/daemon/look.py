@@ -98,6 +98,8 @@ class Look:
         self.latest: Probe | None = None
         """The newest raw probe, for metrics and status."""
         self.num_looks = 0
+        self._num_absurd = 0
+        """Values that looks left out because no card can mean them."""
 
     def begin(self) -> None:
         """Tell what an earlier run knew and what no look has to be waited for: a driver that hangs."""
@@ -137,6 +139,9 @@ class Look:
         report = self._health.handle_probe(probe, host, now, unix)
         self.latest = self._last_readings.handle_probe(replace(probe, xids=self._health.xids()), unix)
         self.num_looks += 1
+        if not probe.is_hung:
+            # The cards that a hung driver got to are told again with each look.
+            self._num_absurd += sum(state.num_dropped for state in probe.devices)
         self._cadence.handle_look(report, probe, now, is_unsettled=self._health.is_unsettled)
         self._keep_inventory()
         self._keep_xids()
@@ -180,6 +185,8 @@ class Look:
             "looks_total": self.num_looks,
             "look_interval_seconds": self._cadence.pause_s,
             "kernel_log_lost_total": self._kernel_log.num_lost,
+            "absurd_values_total": self._num_absurd,
+            "xids_dropped_total": self._health.num_xids_dropped,
         }
 
     async def close(self) -> None:

@@ -95,6 +95,11 @@ class Health:
         """What is to be kept on disk for as long as this boot lasts; another object whenever it changed."""
         return self._xids.settled
 
+    @property
+    def num_xids_dropped(self) -> int:
+        """How many sightings had no room in the bounded table of Xids."""
+        return self._xids.num_dropped
+
     def xids(self) -> tuple[XidCount, ...]:
         """Return every Xid since boot, by card."""
         return counts_of(self._xids.records(), self._inventory.cards, self._unix_offset)

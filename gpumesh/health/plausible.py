@@ -133,12 +133,22 @@ def keep_plausible(value: _Value) -> tuple[_Value, int]:
 
 
 def keep_plausible_memory(reading: Reading, total_bytes: int | None) -> tuple[Reading, int]:
-    """Return ``reading`` without the memory values that exceed the card's memory, and how many those were."""
+    """Return ``reading`` without the memory values that exceed the card's memory, and how many those were.
+
+    A process's memory is among them: the process stays, and how much it holds is not known.
+    """
     if total_bytes is None:
         return reading, 0
-    return _without(
-        reading, [name for name in _MEMORY if _is_outside(getattr(reading, name), 0, total_bytes)]
+    absurd = [name for name in _MEMORY if _is_outside(getattr(reading, name), 0, total_bytes)]
+    kept, num_dropped = _without(reading, absurd)
+    held = [_is_outside(process.memory_bytes, 0, total_bytes) for process in kept.processes or ()]
+    if kept.processes is None or not any(held):
+        return kept, num_dropped
+    processes = tuple(
+        replace(process, memory_bytes=None) if is_absurd else process
+        for process, is_absurd in zip(kept.processes, held, strict=True)
     )
+    return replace(kept, processes=processes), num_dropped + sum(held)
 
 
 def _is_outside(value: float | None, low: int, high: int) -> bool:

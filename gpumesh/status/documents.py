@@ -256,6 +256,15 @@ def probe_document(probe: Probe | None) -> Document | None:
             for device in probe.devices
             if device.error or device.is_lost
         ],
+        "absurd_values": [
+            {
+                "index": device.index,
+                "uuid": device.info.uuid if device.info else None,
+                "count": device.num_dropped,
+            }
+            for device in probe.devices
+            if device.num_dropped
+        ],
         "xids": [
             {
                 "uuid": item.uuid or None,

@@ -27,6 +27,9 @@ _HELP: Final = {
     "received": "Messages received, by kind.",
     "datagrams_sent_total": "Datagrams sent.",
     "datagrams_received_total": "Datagrams received.",
+    "absurd_values_total": "Values of GPUs that looks left out because no card can mean them.",
+    "xids_dropped_total": "Xids that had no room in the bounded table of them.",
+    "kernel_log_lost_total": "Records that the kernel overwrote before they were read.",
 }
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -71,6 +74,7 @@ def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, floa
             *_host_families(view),
             *_gpu_families(me),
             *_probe_families(probe),
+            _absurd_family(probe),
             _engine_family(probe),
             *_rest_families(probe),
             *_xid_families(probe),
@@ -140,6 +144,17 @@ def _probe_families(probe: Probe | None) -> Iterable[Family]:
         duration.add(probe.duration_s)
         errors.add(sum(bool(device.error) or device.is_lost for device in probe.devices))
     return duration, hung, errors
+
+
+def _absurd_family(probe: Probe | None) -> Family:
+    """Count what was left out because no card can mean it; how often in all, ``…absurd_values_total`` says."""
+    family = Family(
+        "gpumesh_gpu_absurd_values", "gauge", "Values that the last look at a GPU left out as absurd."
+    )
+    for device in probe.devices if probe and not probe.is_hung else ():
+        if device.info is not None and device.reading is not None:
+            family.add(device.num_dropped, (("UUID", device.info.uuid),))
+    return family
 
 
 def _rest_families(probe: Probe | None) -> Iterable[Family]:

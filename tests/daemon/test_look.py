@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from gpumesh.config import Config, GpuConfig, HostConfig
 from gpumesh.daemon.clock import boot_time
 from gpumesh.daemon.look import Look
 from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.health.devices import Probe
 from gpumesh.health.silences import Silences
 from gpumesh.model import Event, Gpu, HealthReport, Identity, Severity, Verdict
+from tests.health.builders import answered, geforce
 
 BOOT = "b0070000-0000-4000-8000-000000000001"
 
@@ -176,3 +180,21 @@ async def test_a_silence_is_published_without_a_look(host: Host) -> None:
     assert host.report is not None
     assert host.report.gpus[0].verdict is Verdict.HEALTHY
     assert look.num_looks == 1
+
+
+async def test_absurd_values_are_counted_over_all_looks_that_a_driver_answered(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = host.looks[-1]
+    told = answered([replace(geforce(0), num_dropped=2)])
+
+    async def probe() -> Probe:
+        return told
+
+    monkeypatch.setattr(look._prober, "probe", probe)
+    await look.look_once()
+    await look.look_once()
+    told = replace(told, is_hung=True)
+    await look.look_once()
+    assert look.counters["absurd_values_total"] == 4
+    assert look.counters["xids_dropped_total"] == 0

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumesh.health.devices import DeviceInfo, Reading
+from gpumesh.health.devices import DeviceInfo, Process, Reading
 from gpumesh.health.plausible import keep_plausible, keep_plausible_memory
 
 ALL_BITS = (1 << 64) - 1
@@ -44,6 +44,15 @@ def test_more_memory_used_than_the_card_has_is_dropped() -> None:
     reading = Reading(memory_used_bytes=9, memory_free_bytes=3, memory_reserved_bytes=None)
     assert keep_plausible_memory(reading, 8) == (Reading(memory_free_bytes=3), 1)
     assert keep_plausible_memory(reading, None) == (reading, 0)
+
+
+def test_a_process_that_holds_more_than_the_card_has_stays_and_what_it_holds_is_not_known() -> None:
+    processes = tuple(Process(pid, "compute", held) for pid, held in ((1, 512), (2, 2048), (3, None)))
+    kept, num_dropped = keep_plausible_memory(Reading(processes=processes), 1024)
+    assert kept.processes is not None
+    assert [(item.pid, item.memory_bytes) for item in kept.processes] == [(1, 512), (2, None), (3, None)]
+    assert num_dropped == 1
+    assert keep_plausible_memory(Reading(processes=processes), None) == (Reading(processes=processes), 0)
 
 
 def test_absurd_limits_of_a_card_are_dropped_too() -> None:

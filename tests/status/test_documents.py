@@ -9,7 +9,7 @@ import pytest
 from gpumesh.health.devices import DriverInfo, MigInstance, Probe, Reading, XidCount
 from gpumesh.model import Finding, HealthReport, HostState, Severity, Verdict
 from gpumesh.status import documents
-from tests.samples.fleet import NOW, host, sample_probe, sample_view
+from tests.samples.fleet import NOW, host, sample_probe, sample_view, uuid_of
 
 
 def test_instants_are_iso_8601_in_utc() -> None:
@@ -66,6 +66,17 @@ def test_a_lost_card_has_no_reading_and_is_told_of() -> None:
     assert document["probe"]["failed_devices"] == [
         {"index": 1, "error": "GPU is lost (NVML 15)", "error_code": 15, "lost": True}
     ]
+
+
+def test_absurd_values_that_were_left_out_are_told_by_card() -> None:
+    probe = sample_probe()
+    document = documents.probe_document(probe)
+    assert document is not None
+    assert document["absurd_values"] == []
+    second = replace(probe.devices[1], num_dropped=2)
+    document = documents.probe_document(replace(probe, devices=(probe.devices[0], second)))
+    assert document is not None
+    assert document["absurd_values"] == [{"index": 1, "uuid": uuid_of(1, 1), "count": 2}]
 
 
 def test_a_hung_driver_names_the_call() -> None:

@@ -258,6 +258,19 @@ def test_bandwidth_of_nvlink_is_both_ways_or_nothing() -> None:
     assert [line.rpartition(" ")[2] for line in lines] == ["120"]
 
 
+def test_absurd_values_are_counted_by_card_and_not_while_the_driver_hangs() -> None:
+    probe = sample_probe()
+    devices = (replace(probe.devices[0], num_dropped=2), probe.devices[1])
+    text = mesh_exposition(sample_view(), replace(probe, devices=devices), {"absurd_values_total": 7.0})
+    assert series(text, "gpumesh_gpu_absurd_values") == [
+        ({"UUID": uuid_of(1, 0)}, 2.0),
+        ({"UUID": uuid_of(1, 1)}, 0.0),
+    ]
+    assert series(text, "gpumesh_absurd_values_total") == [({}, 7.0)]
+    text = mesh_exposition(sample_view(), replace(probe, devices=devices, is_hung=True), {})
+    assert series(text, "gpumesh_gpu_absurd_values") == []
+
+
 def test_a_resting_card_has_no_series_of_its_own_but_says_since_when() -> None:
     probe = sample_probe()
     asleep = replace(
