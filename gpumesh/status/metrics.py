@@ -147,7 +147,7 @@ def _probe_families(probe: Probe | None) -> Iterable[Family]:
 
 
 def _absurd_family(probe: Probe | None) -> Family:
-    """Count what was left out because no card can mean it; how often in all, ``…absurd_values_total`` says."""
+    """Count what the last look left out because no card can mean it."""
     family = Family(
         "gpumesh_gpu_absurd_values", "gauge", "Values that the last look at a GPU left out as absurd."
     )
