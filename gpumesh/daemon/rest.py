@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gpumesh.health.devices import DeviceState, Reading
+from gpumesh.health.pcieport import kernel_form
 
 NAP_S: Final = 30.0
 """How long an idle card that can sleep is left alone after a look; it falls asleep within seconds."""
@@ -34,7 +35,7 @@ class Rest:
 
     def is_due(self, pci_bus_id: str) -> bool:
         """Say whether the card at this address, in the driver's form, is to be left alone now."""
-        address = _kernel_form(pci_bus_id)
+        address = kernel_form(pci_bus_id)
         if _text(self._devices / address / "power/runtime_status").strip() == "suspended":
             # Once something wakes it, it is looked at without delay.
             self._until.pop(address, None)
@@ -45,7 +46,7 @@ class Rest:
         """Take in what a look at a card showed: one that is idle and can sleep is let sleep."""
         if state.info is None:
             return
-        address = _kernel_form(state.info.pci_bus_id)
+        address = kernel_form(state.info.pci_bus_id)
         self._until.pop(address, None)
         if state.reading is None or not _is_idle(state.reading) or len(self._until) >= _MAX_CARDS:
             return
@@ -56,12 +57,6 @@ class Rest:
 def _is_idle(reading: Reading) -> bool:
     is_used = any(process.kind != "graphics" for process in reading.processes or ())
     return not is_used and reading.utilization_gpu_percent in {0, None}
-
-
-def _kernel_form(pci_bus_id: str) -> str:
-    """Return ``00000000:01:00.0`` as sysfs and /proc write it: ``0000:01:00.0``."""
-    domain, _, rest = pci_bus_id.lower().partition(":")
-    return f"{domain[-4:] if domain.startswith('0000') else domain}:{rest}"
 
 
 def _text(path: Path) -> str:

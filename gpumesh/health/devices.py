@@ -50,7 +50,11 @@ class DeviceInfo:
     """The highest that card and host can agree on."""
     pcie_gen_card_max: int | None = None
     """The card's own; where it is above ``pcie_gen_max``, the host is what limits."""
+    pcie_gen_host_max: int | None = None
+    """The host's: the slot or switch that the card is in. Not told in most virtual machines."""
     pcie_width_max: int | None = None
+    pcie_width_host_max: int | None = None
+    """The host's, likewise."""
     sm_clock_max_mhz: int | None = None
     memory_clock_max_mhz: int | None = None
     virtualization: int | None = None

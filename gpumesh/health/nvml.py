@@ -32,6 +32,7 @@ from gpumesh.health.nvml_table import (
     Call,
     as_text,
 )
+from gpumesh.health.pcieport import port_of
 from gpumesh.health.plausible import keep_plausible, keep_plausible_memory
 from gpumesh.health.processtable import ProcessTable
 
@@ -151,6 +152,7 @@ class NvmlDriver:
         values |= card.fields(IDENTITY_FIELDS)
         name = card.ask(Call("name", ("nvmlDeviceGetName",), convert=as_text))
         address = card.ask(Call("pci", ("nvmlDeviceGetPciInfo",), convert=_bus_id))
+        port = port_of(address or "", self._root)
         info, card.known.num_dropped = keep_plausible(
             DeviceInfo(
                 index=card.index,
@@ -158,6 +160,8 @@ class NvmlDriver:
                 name=name or "unknown GPU",
                 pci_bus_id=address or "",
                 memory_total_bytes=read_memory(card).get("total"),
+                pcie_gen_host_max=port.gen_max,
+                pcie_width_host_max=port.width_max,
                 **values,
             )
         )

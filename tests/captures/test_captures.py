@@ -36,6 +36,7 @@ from tests.captures.values import (
 from tests.fakes.nvml.fixtures import OLDEST_BINDINGS
 from tests.fakes.nvml.state import FakeDriver
 from tests.samples.fleet import NOW
+from tests.samples.pci import plug_in
 from tests.samples.site import Shown, Site
 
 PROFILES = {
@@ -44,6 +45,7 @@ PROFILES = {
     "nvidia-h100-80gb-hbm3": "h100",
     "nvidia-h200": "h200",
 }
+SPEEDS = {4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
 UNKNOWN_TO_THE_OLDEST_BINDINGS = {"temperature_margin_c", "addressing_mode"}
 SERIES: Mapping[str, tuple[str, int]] = {
     "SM_CLOCK": ("sm_clock_mhz", 1),
@@ -117,7 +119,10 @@ class Case:
 
 def by_nvml(cards: FakeDriver, root: Path, capture: Capture, load: str) -> Shown:
     """Look at a card of the fake library, with its processes in /proc."""
-    cards.add_gpu(PROFILES[capture.name.split("__")[1]], load="loaded" if load == "load" else load)
+    slot = cards.add_gpu(PROFILES[capture.name.split("__")[1]], load="loaded" if load == "load" else load)
+    host_max = device_values(capture.query(load).gpus[0]).get("pcie_gen_host_max")
+    if isinstance(host_max, int):
+        plug_in(root, cards.get(slot, "pci_bus_id") or "", speed=SPEEDS[host_max], width="16")
     for item in capture.query(load).gpus[0].processes:
         values = process_values(item)
         (root / f"proc/{values['pid']}").mkdir(parents=True)

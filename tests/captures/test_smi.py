@@ -96,7 +96,7 @@ def test_each_capture_is_read_in_full(capture: Capture, load: str) -> None:
     """Of each card so many values: a line whose name is not known any more would be missed here."""
     (gpu,) = capture.query(load).gpus
     is_geforce = "geforce" in capture.name
-    assert len(device_values(gpu)) == (15 if is_geforce else 13)
+    assert len(device_values(gpu)) == (16 if is_geforce else 13)
     assert len(reading_values(gpu)) == (37 if is_geforce else 66)
 
 

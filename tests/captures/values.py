@@ -66,6 +66,7 @@ DEVICE: Mapping[str, tuple[Convert, tuple[Route, ...]]] = {
     "temperature_slowdown_margin_c": (number, ((_TEMPERATURE, "GPU Slowdown T.Limit Temp"),)),
     "pcie_gen_max": (number, ((*_LINK, "PCIe Generation", "Max"),)),
     "pcie_gen_card_max": (number, ((*_LINK, "PCIe Generation", "Device Max"),)),
+    "pcie_gen_host_max": (number, ((*_LINK, "PCIe Generation", "Host Max"),)),
     "pcie_width_max": (number, ((*_LINK, "Link Width", "Max"),)),
     "sm_clock_max_mhz": (number, (("Max Clocks", "SM"),)),
     "memory_clock_max_mhz": (number, (("Max Clocks", "Memory"),)),
@@ -217,6 +218,7 @@ NOT_PRINTED = frozenset(
         "low_utilization_violation_ns",
         "reliability_violation_ns",
         "num_mig_instances_max",
+        "pcie_width_host_max",
         "pcie_tx_bytes",
         "pcie_rx_bytes",
     }

@@ -47,6 +47,8 @@ ROOM: Mapping[str, float] = {
     "slowdown_hardware_thermal_ns": 1000,
     "slowdown_power_brake_ns": 1000,
 }
+TOLD_BY_SYSFS = frozenset({"pcie_gen_host_max"})
+"""Not NVML's: where only one of sysfs and nvidia-smi tells it, there is nothing to compare."""
 WATT_ROUNDING = 0.005
 """nvidia-smi prints two decimals of watts."""
 
@@ -62,6 +64,7 @@ def differences(
         f"{name}: shown {shown.get(name)!r}, nvidia-smi {said[0].get(name)!r} and {said[1].get(name)!r}"
         for name in names
         if is_printed(before, name)
+        and not (name in TOLD_BY_SYSFS and None in {shown.get(name), said[0].get(name)})
         and not is_between(name, shown.get(name), said[0].get(name), said[1].get(name))
     ]
 

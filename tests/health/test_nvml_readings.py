@@ -16,6 +16,7 @@ from tests.fakes.nvml import profile
 from tests.fakes.nvml.fixtures import OLDEST_BINDINGS, read
 from tests.fakes.nvml.state import FakeDriver
 from tests.health.builders import Course, answered, codes
+from tests.samples.pci import plug_in
 
 MIB = 1 << 20
 
@@ -38,6 +39,7 @@ def test_every_value_of_a_captured_card_is_read_and_what_it_lacks_is_absent(
         pci_bus_id=str(cards.get(0, "pci_bus_id")),
         serial=cards.get(0, "serial"),
         minor=0,
+        pcie_gen_host_max=None,  # sysfs tells it, and has no card here
     )
     expected = known.loaded if load == "loaded" else known.idle
     if binding == OLDEST_BINDINGS:
@@ -276,3 +278,17 @@ def test_a_field_of_a_type_that_the_binding_does_not_know_is_absent(
     expected = None if binding == OLDEST_BINDINGS else 0
     assert (reading.ecc_sbe_volatile, reading.ecc_dbe_volatile) == (expected, None)
     assert reading.ecc_sbe_aggregate == 0
+
+
+def test_what_the_hosts_side_of_the_link_could_do_is_read_once_a_session(
+    cards: FakeDriver, driver: NvmlDriver, tmp_path: Path
+) -> None:
+    cards.add_gpu("rtx-2080-super", pci_bus_id="00000000:0C:00.0")
+    plug_in(tmp_path, "00000000:0C:00.0", speed="16.0 GT/s PCIe", width="8")
+    driver.open()
+    info = driver.probe_device(0).info
+    assert info is not None
+    assert (info.pcie_gen_max, info.pcie_gen_card_max, info.pcie_gen_host_max) == (3, 3, 4)
+    assert (info.pcie_width_max, info.pcie_width_host_max) == (16, 8)
+    (tmp_path / "sys/devices/pci0000:00/0000:00:01.0/max_link_speed").write_text("8.0 GT/s PCIe\n")
+    assert driver.probe_device(0).info == info
