@@ -4,12 +4,16 @@ Neither a one-shot check nor a daemon that starts has a memory of them, so what 
 prober whose starter is gone, or one that waits inside the kernel (state D). Left by whom does not matter
 (gpud#117: one more process stuck at each check). Only processes of root, of the daemon's user and of our own
 are believed: anybody can give a process this name.
+
+Only what the kernel tells without asking the process's memory is read: ``cmdline`` and ``environ`` of a
+process that is stuck while it changes its memory do not return, and with them the daemon would hang too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,9 +22,9 @@ from typing import Final
 
 from gpumesh.health.devices import Probe
 
-PROBER: Final = b"gpumesh.daemon.prober_child"
 SECOND_GLANCE_S: Final = 0.5
 _MAX_BYTES: Final = 4096
+_NAME: Final = re.compile(rb"gpumesh-(\d{1,7})")
 _STATE, _PARENT, _STARTED = 0, 1, 19
 """Places in ``/proc/<pid>/stat`` behind the process's name (proc(5), fields 3, 4 and 22)."""
 
@@ -57,6 +61,11 @@ def hung_behind(stuck: Collection[StuckProber], now: float) -> Probe:
     return Probe(driver=None, is_hung=True, hung_for_s=hung_for_s, error=error)
 
 
+def prober_name(starter: int) -> str:
+    """Return the name that a prober takes, by which it is known: the 15 bytes hold any process id."""
+    return f"gpumesh-{starter}"
+
+
 def stuck_probers(root: Path, state_dir: Path | None = None) -> tuple[StuckProber, ...]:
     """Return the probers under ``root``/proc that are stuck now, oldest first; never raises.
 
@@ -79,13 +88,12 @@ def _examine(path: Path, trusted: set[int]) -> StuckProber | None:
     try:
         if path.stat().st_uid not in trusted:
             return None
-        words = _start_of(path / "cmdline").split(b"\0")
-        if PROBER not in words or _is_contained(path):
+        name, _, rest = _start_of(path / "stat").partition(b"(")[2].rpartition(b") ")
+        named = _NAME.fullmatch(name)
+        if named is None or _is_contained(path):
             return None
-        stat = _start_of(path / "stat").rpartition(b")")[2].split()
-        state, parent = stat[_STATE], int(stat[_PARENT])
-        # Its last argument names the process that started it (prober_child.main).
-        starter = int(words[-2])
+        stat = rest.split()
+        state, parent, starter = stat[_STATE], int(stat[_PARENT]), int(named[1])
         started_at = int(stat[_STARTED]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return None
@@ -96,7 +104,7 @@ def _examine(path: Path, trusted: set[int]) -> StuckProber | None:
 
 
 def _is_contained(path: Path) -> bool:
-    """Say whether it lives in a container: the process ids in its arguments are of another count then."""
+    """Say whether it lives in a container: the process id in its name is of another count then."""
     for line in _start_of(path / "status").splitlines():
         if line.startswith(b"NSpid:"):
             return len(line.split()) > len((b"NSpid:", b"its own"))

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from gpumesh.daemon.leftovers import prober_name
 from gpumesh.daemon.pci import PciBus
 from gpumesh.daemon.prober_wire import CALL_BYTES, Backend, FrameReader, backend, encode
 from gpumesh.daemon.rest import Rest
@@ -29,6 +30,7 @@ MAX_DEVICES: Final = 64
 REOPEN_AFTER_S: Final = 60.0
 """A lost card is seen again only by a new session of the driver: one is opened at most this often."""
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
 _DRIVER_NOT_LOADED: Final = 9
 _CHUNK_BYTES: Final = 1 << 16
 
@@ -171,6 +173,7 @@ def main(arguments: list[str]) -> int:
     ``arguments``: descriptors of requests, answers and call record; the daemon's process id.
     """
     requests, answers, record, parent = (int(item) for item in arguments)
+    _take_name(parent)
     _end_with_parent(parent)
     for descriptor in (requests, answers, record):
         # NVIDIA's library starts programs of its own; one that hangs must not hold the daemon's pipes.
@@ -196,6 +199,11 @@ def main(arguments: list[str]) -> int:
     if looker is not None:
         looker.close()
     return 0
+
+
+def _take_name(parent: int) -> None:
+    """Take the name by which the next run knows this process, should it be stuck then."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, prober_name(parent).encode(), 0, 0, 0)
 
 
 def _end_with_parent(parent: int) -> None:

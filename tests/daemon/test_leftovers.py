@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from gpumesh.daemon import leftovers
-from gpumesh.daemon.leftovers import StuckProber, hung_behind, stuck_probers, surely_stuck
+from gpumesh.daemon.leftovers import StuckProber, hung_behind, prober_name, stuck_probers, surely_stuck
 
-PROBER = ("/usr/bin/python3", "-m", "gpumesh.daemon.prober_child", "3", "4", "5")
+PROBER = "gpumesh-40"
+"""The name of a prober that process 40 has started."""
 
 
 def process(
     root: Path,
     pid: int,
-    *words: str,
+    name: str,
+    *,
     state: str = "S",
     parent: int = 1,
     started_s: int = 100,
@@ -24,10 +26,10 @@ def process(
     """Write what /proc tells of a process."""
     folder = root / "proc" / str(pid)
     folder.mkdir(parents=True)
-    (folder / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
+    os.mkfifo(folder / "cmdline")  # whoever opens it waits for ever
     ticks = started_s * os.sysconf("SC_CLK_TCK")
     middle = " ".join(["0"] * 17)
-    (folder / "stat").write_text(f"{pid} (py (thon) 3) {state} {parent} {middle} {ticks} 0 0\n")
+    (folder / "stat").write_text(f"{pid} ({name}) {state} {parent} {middle} {ticks} 0 0\n")
     (folder / "status").write_text(f"Name:\tpython3\nNSpid:\t{pid}{nested}\n")
 
 
@@ -36,32 +38,32 @@ def stuck(root: Path) -> list[int]:
 
 
 def test_a_prober_whose_starter_is_gone_is_stuck(tmp_path: Path) -> None:
-    process(tmp_path, 50, *PROBER, "40", parent=1)
+    process(tmp_path, 50, PROBER, parent=1)
     assert stuck_probers(tmp_path, tmp_path / "state") == (StuckProber(50, 100.0, is_orphan=True),)
 
 
 def test_a_prober_inside_the_kernel_is_stuck_although_its_daemon_lives(tmp_path: Path) -> None:
-    process(tmp_path, 50, *PROBER, "40", parent=40, state="D")
+    process(tmp_path, 50, PROBER, parent=40, state="D")
     assert stuck_probers(tmp_path) == (StuckProber(50, 100.0, is_orphan=False),)
 
 
 def test_a_prober_at_work_is_not(tmp_path: Path) -> None:
-    process(tmp_path, 50, *PROBER, "40", parent=40)
-    process(tmp_path, 51, *PROBER, "40", parent=40, state="R")
-    process(tmp_path, 52, "/usr/bin/python3", "-m", "other", "40", parent=1, state="D")
-    process(tmp_path, 53, *PROBER, "40", parent=1, state="Z")
+    process(tmp_path, 50, PROBER, parent=40)
+    process(tmp_path, 51, PROBER, parent=40, state="R")
+    process(tmp_path, 52, "python3", parent=1, state="D")
+    process(tmp_path, 53, PROBER, parent=1, state="Z")
     assert stuck(tmp_path) == []
 
 
 def test_a_prober_in_a_container_has_ids_of_another_count(tmp_path: Path) -> None:
-    process(tmp_path, 5000, *PROBER, "1", parent=4999, nested="\t12")
+    process(tmp_path, 5000, "gpumesh-1", parent=4999, nested="\t12")
     assert stuck(tmp_path) == []
 
 
 def test_the_oldest_comes_first_and_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    process(tmp_path, 50, *PROBER, "40", started_s=300)
-    process(tmp_path, 51, *PROBER, "40", started_s=200)
-    process(tmp_path, 52, *PROBER, "not a number")
+    process(tmp_path, 50, PROBER, started_s=300)
+    process(tmp_path, 51, PROBER, started_s=200)
+    process(tmp_path, 52, "gpumesh-4o")
     (tmp_path / "proc/53").mkdir()
     (tmp_path / "proc/self").mkdir()
     assert stuck(tmp_path) == [51, 50]
@@ -69,7 +71,7 @@ def test_the_oldest_comes_first_and_what_cannot_be_read_is_left_out(tmp_path: Pa
 
 
 def test_a_process_of_somebody_else_is_not_believed(tmp_path: Path) -> None:
-    process(tmp_path, 50, *PROBER, "40")
+    process(tmp_path, 50, PROBER)
     if os.geteuid() != 0:  # only root can give a file away; elsewhere the rule is tried by the first test
         return
     os.chown(tmp_path / "proc/50", 12345, 12345)
@@ -83,12 +85,12 @@ async def test_what_ends_between_two_glances_is_not_stuck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leftovers, "SECOND_GLANCE_S", 0.05)
-    process(tmp_path, 50, *PROBER, "40", started_s=300)
-    process(tmp_path, 51, *PROBER, "40", started_s=200)
+    process(tmp_path, 50, PROBER, started_s=300)
+    process(tmp_path, 51, PROBER, started_s=200)
     assert [item.pid for item in await surely_stuck(tmp_path)] == [51, 50]
     asking = asyncio.create_task(surely_stuck(tmp_path))
     await asyncio.sleep(0)
-    (tmp_path / "proc/51/cmdline").write_bytes(b"")
+    (tmp_path / "proc/51/stat").write_text("")
     assert [item.pid for item in await asking] == [50]
 
 
@@ -97,3 +99,23 @@ def test_a_look_that_is_not_begun_says_behind_whom_and_since_when() -> None:
     probe = hung_behind(stuck, 260.0)
     assert (probe.is_hung, probe.hung_for_s, probe.driver) == (True, 60.0, None)
     assert "process 51" in probe.error
+
+
+@pytest.mark.timeout(20)
+def test_nothing_is_asked_that_a_stuck_process_would_have_to_answer(tmp_path: Path) -> None:
+    """Reading the command line of a process that holds its memory's lock does not return (``ps`` hangs)."""
+    for pid in range(60, 70):
+        process(tmp_path, pid, "python3", state="D")
+    process(tmp_path, 50, PROBER, state="D")
+    assert stuck(tmp_path) == [50]
+
+
+def test_a_name_with_parentheses_and_blanks_is_no_riddle(tmp_path: Path) -> None:
+    process(tmp_path, 50, "gpumesh-40) R 40", state="D")
+    process(tmp_path, 51, ") (gpumesh-40", state="D")
+    assert stuck(tmp_path) == []
+
+
+def test_any_process_id_fits_the_name() -> None:
+    assert prober_name(40) == PROBER
+    assert len(prober_name(4_194_304)) == 15, "the kernel's highest, and its longest name"

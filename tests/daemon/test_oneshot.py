@@ -63,7 +63,7 @@ def test_a_damaged_inventory_is_told_and_not_set_aside(root: Path) -> None:
 def test_no_second_look_is_started_behind_a_stuck_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """gpud#117: a check that runs each minute left one more process in state D each time."""
     monkeypatch.setattr(leftovers, "SECOND_GLANCE_S", 0.0)
-    process(root, 50, *PROBER, "40", parent=1)
+    process(root, 50, PROBER, parent=1)
     document = look_once(config(root, "h100"), root)
     assert document["verdict"] == "unhealthy"
     assert document["findings"][0]["reason"].startswith("driver not answering since ")
@@ -90,7 +90,7 @@ def test_what_the_daemon_kept_of_a_hang_tells_since_when_and_in_which_call(
     monkeypatch.setattr(leftovers, "SECOND_GLANCE_S", 0.0)
     (root / "proc/sys/kernel/random").mkdir()
     (root / "proc/sys/kernel/random/boot_id").write_text(f"{BOOT}\n")
-    process(root, 50, *PROBER, "40", parent=1)
+    process(root, 50, PROBER, parent=1)
     (root / "state").mkdir()
     kept = hang_to_json(Hang(boot_time() - 7.0, "nvmlInit"), BOOT)
     path = root / "state/hang.json"

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 
 from gpumesh.config import GpuConfig
+from gpumesh.daemon.leftovers import prober_name
 from gpumesh.daemon.prober import Prober
 from gpumesh.errors import ConfigError
 from gpumesh.health.devices import Probe
@@ -91,6 +92,15 @@ async def test_all_cards_the_driver_and_the_bus_are_in_a_probe(host: Host) -> No
     ]
     assert probe.pci_addresses == tuple(state.info.pci_bus_id for state in probe.devices if state.info)
     assert probe.duration_s > 0
+
+
+def name_of(pid: int | None) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+async def test_a_child_is_known_by_its_name_and_its_starters_number(host: Host) -> None:
+    await host.prober.probe()
+    assert name_of(host.prober.child_pid) == prober_name(os.getpid())
 
 
 async def test_one_child_answers_all_probes(host: Host) -> None:

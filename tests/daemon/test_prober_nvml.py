@@ -133,11 +133,12 @@ async def test_gpud_117_a_run_that_starts_waits_for_the_stuck_child_of_the_one_b
     host.driver.add_gpu()
     (tmp_path / "proc").symlink_to("/proc")
     host.make(deadline_s=PATIENCE_S, root=tmp_path)
-    # Stuck probers have this name and, behind it, the number of a starter that is not their parent any more.
-    idle = "import time; time.sleep(600)"
-    left = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", idle, "gpumesh.daemon.prober_child", "1"
-    )
+    # Stuck probers have this name, with the number of a starter that is not their parent any more.
+    take_name = "import ctypes; ctypes.CDLL(None).prctl(15, b'gpumesh-1', 0, 0, 0); print(flush=True)"
+    idle = f"{take_name}; import time; time.sleep(600)"
+    left = await asyncio.create_subprocess_exec(sys.executable, "-c", idle, stdout=asyncio.subprocess.PIPE)
+    assert left.stdout is not None
+    await left.stdout.readline()
     try:
         probe = await host.prober.probe()
         assert probe.is_hung
