@@ -61,6 +61,11 @@ COMMANDS: Final = (
         "gpumesh.cli.admission",
     ),
     Command("silence", "for a time, let a check's findings on this host not count", "gpumesh.cli.silence"),
+    Command(
+        "release",
+        "for a time, let go of the driver, so that it can be upgraded or unbound",
+        "gpumesh.cli.release",
+    ),
     Command("events", "what happens, as it happens", "gpumesh.cli.events"),
     Command("init", "make this host the first of a fleet: key and configuration", "gpumesh.cli.setup"),
     Command("token", "print what the next host needs to join", "gpumesh.cli.setup"),

@@ -21,6 +21,7 @@ from gpumesh.daemon.look import Look
 from gpumesh.daemon.meeting import Meeting
 from gpumesh.daemon.notify import Notifier
 from gpumesh.daemon.ownfindings import OwnFindings
+from gpumesh.daemon.release import ReleaseRequest
 from gpumesh.daemon.reloading import take_up
 from gpumesh.daemon.sealing import read_keyring, read_sealing
 from gpumesh.daemon.serving import Serving, StartError, facts_of, in_words
@@ -37,6 +38,9 @@ from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
 """How long a leaving daemon goes on answering, so that its goodbye is heard even where packets are lost."""
+
+RELEASE_S: Final = 8.0
+"""How long a request to let go of the driver waits for its answer; the command line waits for 10 s."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +72,7 @@ class Daemon:
         self._identity = claim.identity
         self._admission = AdmissionBook(self._state)
         self._silences = SilenceBook(self._state)
+        self._release = ReleaseRequest()
         self._feed = EventFeed(run=claim.identity.epoch)
         self._serving = Serving()
         self._tasks: list[asyncio.Task[None]] = []
@@ -111,6 +116,7 @@ class Daemon:
             on_report=self._take_report,
             on_event=self._publish_event,
             is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
+            asked_release=lambda: self._release.words(boot_time()),
             root=self._root,
         )
         self._publish_admission()
@@ -237,6 +243,22 @@ class Daemon:
         """End a silence before its time. Errors: RequestError."""
         self._silences.end(check, self._subject(gpu))
         self._look.take_silences()
+
+    async def release(self, for_s: float, reason: str) -> tuple[bool, float]:
+        """Let go of the driver for a time; return whether it is let go of by now, and until when.
+
+        Errors: RequestError.
+        """
+        now = boot_time()
+        self._release.ask(for_s, reason, now=now, unix=now + unix_offset())
+        _log.info("the driver is let go of for %g s, as asked: %s", for_s, reason or "no reason given")
+        self._look.wake()
+        return await self._look.wait_released(RELEASE_S), self._release.until
+
+    def end_release(self) -> None:
+        """Take the driver up again. Errors: RequestError if nobody asked to let go of it."""
+        self._release.end(boot_time())
+        self._look.wake()
 
     def begin_leave(self) -> None:
         """Say goodbye and stop, once the answer to the request has gone out."""

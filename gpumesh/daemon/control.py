@@ -14,6 +14,7 @@ from aiohttp import web
 
 from gpumesh.daemon.controlbody import REASON, read_body
 from gpumesh.daemon.listener import Listener
+from gpumesh.daemon.releasecontrol import Releasing, add_release_routes
 from gpumesh.daemon.silencecontrol import Silenced, add_silence_routes
 from gpumesh.model import Admission
 from gpumesh.status.problem import problems
@@ -23,7 +24,7 @@ SOCKET_MODE: Final = 0o660
 MAX_CONNECTIONS: Final = 32
 
 
-class Controlled(Silenced, Protocol):
+class Controlled(Silenced, Releasing, Protocol):
     """What can be changed from outside."""
 
     def set_operator_admission(self, admission: Admission, reason: str) -> None:
@@ -57,6 +58,7 @@ def make_control_app(controlled: Controlled) -> web.Application:
     app.router.add_post("/v1/drain", admits(Admission.DRAINING))
     app.router.add_post("/v1/leave", leave)
     add_silence_routes(app, controlled)
+    add_release_routes(app, controlled)
     return app
 
 

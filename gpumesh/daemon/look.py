@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,7 +53,8 @@ class Look:
     is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
     sharing rule says; ``silences`` is read with each look and by :meth:`take_silences`; ``on_event`` is given
     what is news to people. While ``is_drained`` says so and no program computes any more, the driver is let
-    go of, so that it can be upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and
+    go of, so that it can be upgraded or unbound (dcgm-exporter#716); likewise while ``asked_release`` gives
+    words for it, whatever runs. ``root`` is where /proc, /sys and
     /dev/kmsg are read.
     """
 
@@ -69,6 +71,7 @@ class Look:
         on_report: Callable[[], None],
         on_event: Callable[[Event], None],
         is_drained: Callable[[], bool] = lambda: False,
+        asked_release: Callable[[], str] = str,
         root: Path = Path("/"),
     ) -> None:
         self._config = config
@@ -80,6 +83,9 @@ class Look:
         self._on_report = on_report
         self._on_event = on_event
         self._is_drained = is_drained
+        self._asked_release = asked_release
+        self._wake = asyncio.Event()
+        self._released = asyncio.Event()
         self._prober = Prober(config.gpu, host=identity.host_id, root=root)
         self._host_prober = HostProber(root)
         self._kernel_log = KernelLog(root)
@@ -122,13 +128,29 @@ class Look:
                 _log.exception("a look at this host failed; the next one is in %g s", pause_s)
             # A slow look delays the next one instead of piling up (nvidia_gpu_exporter#90).
             next_at = max(next_at + self._cadence.pause_s, loop.time())
-            await asyncio.sleep(next_at - loop.time())
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), next_at - loop.time())
+                next_at = loop.time()
+            self._wake.clear()
+
+    def wake(self) -> None:
+        """Have the next look begin now; one that is under way is ended first."""
+        self._wake.set()
+
+    async def wait_released(self, timeout_s: float) -> bool:
+        """Wait until a look has let go of the driver; False if none has within ``timeout_s``."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._released.wait(), timeout_s)
+        return self._released.is_set()
 
     async def look_once(self) -> None:
-        """Do one look and publish what it found; on a drained host, let go of the driver instead."""
-        if self._is_drained() and not _computes(self.latest) and await self._prober.let_go():
-            self._publish_release()
+        """Do one look and publish what it found; on a drained host, or on request, let go of the driver."""
+        why = self._why_release()
+        if why and await self._prober.let_go():
+            self._publish_release(why)
+            self._released.set()
             return
+        self._released.clear()
         probe, host = await asyncio.gather(self._prober.probe(), self._host_prober.probe(boot_time()))
         now = boot_time()
         unix = now + unix_offset()
@@ -151,11 +173,18 @@ class Look:
         self._lend(*self._sharing.judge(probe, datetime.now().astimezone(), now))
         self._on_report()
 
-    def _publish_release(self) -> None:
+    def _why_release(self) -> str:
+        """Say why the driver is to be let go of; empty if it is not."""
+        asked = self._asked_release()
+        if asked or not self._is_drained() or _computes(self.latest):
+            return asked
+        return RELEASED
+
+    def _publish_release(self, why: str) -> None:
         now = boot_time()
         unix = now + unix_offset()
-        self.latest = Probe(driver=None, error=RELEASED, xids=self._health.xids())
-        self._publish(self._health.handle_release(RELEASED, unix), now, unix)
+        self.latest = Probe(driver=None, error=why, xids=self._health.xids())
+        self._publish(self._health.handle_release(why, unix), now, unix)
         self._cadence.handle_failure()
         self._on_report()
 

@@ -47,7 +47,7 @@ def _why_unhealthy(health: HealthReport) -> str:
     if not health.gpus:
         return _worst(health.findings) or "it has no GPU"
     if is_released(health):
-        return "its driver was let go of while it was drained, and its cards are not looked at yet"
+        return "its driver was let go of, and its cards are not looked at yet"
     if all(gpu.verdict in _BAD for gpu in health.gpus):
         return f"none of its {_gpus(len(health.gpus))} is fit: {_first_bad(health.gpus)}"
     return "" if _is_baseline_silenced(health.findings) else _off_baseline(health.baseline)

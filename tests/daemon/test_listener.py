@@ -42,6 +42,12 @@ class Owner:
     def end_silence(self, check: str, gpu: str) -> None:
         raise AssertionError("nobody asked for it")
 
+    async def release(self, for_s: float, reason: str) -> tuple[bool, float]:
+        raise AssertionError("nobody asked for it")
+
+    def end_release(self) -> None:
+        raise AssertionError("nobody asked for it")
+
 
 @pytest.fixture
 async def path(tmp_path: Path) -> AsyncIterator[Path]:

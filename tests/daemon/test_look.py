@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from gpumesh.config import Config, GpuConfig, HostConfig
 from gpumesh.daemon.clock import boot_time
 from gpumesh.daemon.look import Look
 from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.health.cadence import Cadence
 from gpumesh.health.devices import Probe
 from gpumesh.health.silences import Silences
 from gpumesh.model import Event, Gpu, HealthReport, Identity, Severity, Verdict
@@ -35,6 +37,8 @@ class Host:
         self.events: list[Event] = []
         self.looks: list[Look] = []
         self.is_drained = False
+        self.asked_release = ""
+        self.reported = asyncio.Event()
         self.silences = Silences()
         self.start()
 
@@ -57,6 +61,7 @@ class Host:
                 on_report=lambda: None,
                 on_event=self.events.append,
                 is_drained=lambda: self.is_drained,
+                asked_release=lambda: self.asked_release,
                 root=self.folder,
             )
         )
@@ -65,6 +70,7 @@ class Host:
     def set_health(self, report: HealthReport, now: float) -> None:
         assert now > 0
         self.report = report
+        self.reported.set()
 
     def log(self, text: str) -> None:
         """Have the kernel say this at the first second after its boot."""
@@ -160,6 +166,38 @@ async def test_a_drained_host_goes_on_watching_a_card_that_still_computes(host: 
     host.faults.write_text("")
     assert not (await host.look()).is_busy
     assert (await host.look()).verdict is Verdict.UNKNOWN
+
+
+async def test_on_request_the_driver_is_let_go_of_whatever_runs_and_taken_up_again(host: Host) -> None:
+    host.faults.write_text("[gpu.0]\nbusy = true\n")
+    look = host.looks[-1]
+    assert (await host.look()).is_busy
+    assert not await look.wait_released(0.0)
+    host.asked_release = "let go of until noon"
+    gpu = await host.look()
+    assert (gpu.verdict, [item.reason for item in gpu.findings]) == (
+        Verdict.UNKNOWN,
+        ["let go of until noon"],
+    )
+    assert look._prober.child_pid is None
+    assert await look.wait_released(0.0)
+    host.asked_release = ""
+    assert (await host.look()).verdict is Verdict.HEALTHY
+    assert not await look.wait_released(0.0)
+
+
+async def test_a_look_that_is_woken_does_not_wait_for_its_time(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cadence, "pause_s", 3600.0)
+    look = host.looks[-1]
+    running = asyncio.create_task(look.run())
+    await host.reported.wait()
+    host.asked_release = "let go of until noon"
+    look.wake()
+    assert await look.wait_released(60.0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_card_that_begins_to_look_ill_is_looked_at_more_often(host: Host) -> None:

@@ -41,6 +41,12 @@ class Host:
     def end_silence(self, check: str, gpu: str) -> None:
         self.book.end(check, subject_named(gpu, GPUS))
 
+    async def release(self, for_s: float, reason: str) -> tuple[bool, float]:
+        raise AssertionError(f"nobody asked to let go of the driver for {for_s} s ({reason})")
+
+    def end_release(self) -> None:
+        raise AssertionError("nobody asked to take the driver up")
+
 
 class Face(SampleSource):
     """What the HTTP face shows of that host."""

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from gpumesh.cli.client import ControlClient
 from gpumesh.cli.demofleet import DemoFleet, DemoHost
 from gpumesh.config.keyring import new_key
+from gpumesh.daemon.leftovers import prober_name
 from gpumesh.errors import UnreachableError
 from tests.fakes.nvml import build
 from tests.fakes.nvml.state import FakeDriver
@@ -100,3 +102,37 @@ def test_nvsentinel_1748_a_hang_outlives_every_kill_and_is_told_from_the_start_u
         assert abs((began[0] - began[1]).total_seconds()) < 2.0
     driver.clear_faults()
     until(lambda: hang_of(status(host)) is None and not kept.exists(), lambda: status(host))
+
+
+def test_a_driver_is_let_go_of_on_request_and_taken_up_again(fleet: DemoFleet, driver: FakeDriver) -> None:
+    """What is open cannot be unbound, reloaded or upgraded (dcgm-exporter#716)."""
+    host = fleet.hosts["a"]
+    driver.put_under(0, "loaded")
+    use_nvml(host, "30s")
+    fleet.start("a")
+    until(lambda: verdicts(host) == ["healthy"], lambda: status(host))
+    assert probers(fleet) != []
+    control = ControlClient(str(host.directory / "ctl"))
+    assert control.post("/v1/release", {"for_s": 600, "reason": "driver 580"})["released"] is True
+    assert probers(fleet) == [], "it is let go of when the answer comes, whatever runs"
+    assert verdicts(host) == ["unknown"]
+    assert "driver 580" in json.dumps(status(host))
+    control.post("/v1/unrelease", {})
+    until(lambda: verdicts(host) == ["healthy"], lambda: status(host))
+
+
+def verdicts(host: DemoHost) -> list[str]:
+    return [gpu["verdict"] for gpu in status(host).get("gpus", ())]
+
+
+def probers(fleet: DemoFleet) -> list[str]:
+    """The processes that the daemon has started and that are named as probers are."""
+    daemon = fleet._processes["a"].pid
+    return [path.name for path in Path("/proc").glob("[0-9]*") if name_of(path) == prober_name(daemon)]
+
+
+def name_of(process: Path) -> str:
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return ""
