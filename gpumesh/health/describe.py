@@ -34,7 +34,9 @@ operator can silence a check, or one finding of it, for a time: `gpumesh silence
 --reason ...`; it is shown then and does not count.
 
 A finding about a card stands on the card (`gpu/<uuid>`) and leaves the others in service; one about the
-driver or the host stands on `host`.
+driver or the host stands on `host`. A card whose last critical finding went, beside other cards, is
+`degraded` (`cooldown/recovered`) for `lease.cooldown` more; a host's only card waits for the host's own
+cooldown.
 """
 
 _HEAD: Final = (

@@ -17,6 +17,7 @@ from gpumesh.config import Config
 from gpumesh.health import baseline as baselines
 from gpumesh.health.checks import CHECKS, driver
 from gpumesh.health.conditions import Circumstances
+from gpumesh.health.cooling import Cooling
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading, XidCount
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.inventory import Inventory, KnownCard
@@ -62,6 +63,7 @@ class Health:
         self._silences = silences or Silences()
         self._looked_at = 0.0
         self._free: dict[str, FreeMemory] = {}
+        self._cooling = Cooling(config.lease.cooldown_s)
         self._lines = LineReader()
         self._xids = XidLog(config.health, settled_xids or {})
         self._now = self._unix_offset = 0.0
@@ -217,6 +219,9 @@ class Health:
         findings = self._findings(HOST)
         cards = [self._conclude_card(card, stock) for card in self._inventory.cards]
         kept = {card.uuid for card in self._inventory.cards}
+        if len(cards) > 1:
+            cards = [self._cool(gpu) for gpu in cards]
+        self._cooling.keep(kept)
         self._free = {uuid: free for uuid, free in self._free.items() if uuid in kept}
         return HealthReport(
             verdict=verdict_of(findings, is_known=True),
@@ -280,6 +285,16 @@ class Health:
             verdict=verdict_of(findings, is_known=reading is not None),
             findings=findings,
         )
+
+    def _cool(self, gpu: Gpu) -> Gpu:
+        """Return a card beside others that recovered a moment ago as degraded."""
+        now = self._looked_at
+        finding = self._cooling.handle_card(gpu, now, now + self._unix_offset)
+        if finding is None:
+            return gpu
+        is_known = gpu.verdict is not Verdict.UNKNOWN
+        findings = (*gpu.findings, finding)
+        return replace(gpu, verdict=verdict_of(findings, is_known=is_known), findings=findings)
 
 
 def _everything(_subject: str) -> bool:

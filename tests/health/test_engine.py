@@ -100,8 +100,9 @@ def test_unhealthy_is_not_for_ever() -> None:
     course.look(answered(cards))
     assert course.look(answered([cards[0], lost(1)])).gpus[1].verdict is Verdict.UNHEALTHY
     back = [course.look(answered(cards)).gpus[1] for _ in range(3)]
-    assert [gpu.verdict for gpu in back] == [Verdict.UNHEALTHY, Verdict.UNHEALTHY, Verdict.HEALTHY]
+    assert [gpu.verdict for gpu in back] == [Verdict.UNHEALTHY, Verdict.UNHEALTHY, Verdict.DEGRADED]
     assert back[0].index == 1
+    assert course.look_for(answered(cards), 60.0).gpus[1].verdict is Verdict.HEALTHY
 
 
 def test_one_lucky_look_does_not_free_a_flapping_card() -> None:
