@@ -87,6 +87,11 @@ async def test_nvsentinel_1748_each_start_tells_the_hang_and_none_is_caused_by_i
         assert num_ticks > 5, "whoever watches the daemon hears of it all the while"
         assert "nvmlDeviceGetTemperature" in told(look.result(), "driver").reason
         await daemon.restart()
+        assert "nvmlDeviceGetTemperature" in told(daemon.report, "driver").reason, "before its first look"
+    daemon.driver.clear_faults()
+    await daemon.look_until(lambda report: report.verdict is Verdict.HEALTHY)
+    await daemon.restart()
+    assert daemon.report.findings == (), "a look has succeeded"
 
 
 async def test_gpud_117_behind_a_stuck_look_no_second_one_is_started(daemon: Daemon) -> None:

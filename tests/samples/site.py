@@ -17,7 +17,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpumesh.config import Config, GpuConfig
+from gpumesh.daemon.clock import boot_time
+from gpumesh.daemon.hangbook import HangBook
 from gpumesh.daemon.prober import Prober
+from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.errors import DriverError
 from gpumesh.health.devices import DriverInfo, Probe, Reading, XidEvent
 from gpumesh.health.engine import Health
@@ -170,6 +173,8 @@ class Daemon(Shown):
         monkeypatch.setenv("GPUMESH_FAKE_NVML", str(self.driver.path))
         monkeypatch.setenv("LD_LIBRARY_PATH", str(self._library))
         self.prober = self.make()
+        self._state = StateDirectory(folder / "kept")
+        self._hangs = HangBook(self._state, "this boot")
 
     def install(self, missing: Iterable[str] = ()) -> None:
         """Put the library there, without the functions that an older driver lacks."""
@@ -182,14 +187,18 @@ class Daemon(Shown):
         return self.prober
 
     async def restart(self) -> None:
-        """End this run of the daemon and start the next: what was concluded is forgotten."""
+        """End this run of the daemon and start the next: only what is on disk is known."""
         await self.prober.close()
         self.make()
         self.health = Health(Config())
+        self._hangs = HangBook(self._state, "this boot")
+        probe = self._hangs.before_the_first_look(boot_time())
+        if probe is not None:
+            self.health.handle_kept_hang(probe, self.now, UNIX + self.now)
 
     async def look(self) -> HealthReport:
         """Look once; five seconds pass in the time of hysteresis."""
-        report = self.judge(await self.prober.probe())
+        report = self.judge(self._hangs.handle_probe(await self.prober.probe(), boot_time()))
         self.now += 5.0
         return report
 
