@@ -203,6 +203,10 @@ class Reading:
     """NVLink switch fabric: 1 not started, 2 in progress, 3 completed."""
     fabric_status: int | None = None
     """NVML's return code of a fabric registration that is completed; 0 is success."""
+    fabric_cluster: str | None = None
+    """With the next, of a card that is registered: which NVLink domain it belongs to, a UUID."""
+    fabric_clique: int | None = None
+    """Cards of one cluster and clique reach each other's memory."""
     mig_enabled: bool | None = None
     mig_enabled_pending: bool | None = None
     mig_instances: tuple[MigInstance, ...] | None = None

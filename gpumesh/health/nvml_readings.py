@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import uuid
 from typing import Any, Final
 
 from gpumesh.errors import DriverError, GpuLostError
@@ -83,8 +84,14 @@ def _fabric(card: Card) -> dict[str, Any]:
     state = int(found.state)
     if state == _FABRIC_NOT_SUPPORTED:
         return {}
-    status = int(found.status) if state == _FABRIC_COMPLETED else None
-    return {"fabric_state": state, "fabric_status": status}
+    if state != _FABRIC_COMPLETED:
+        return {"fabric_state": state}
+    status = int(found.status)
+    told: dict[str, Any] = {"fabric_state": state, "fabric_status": status}
+    if status == 0:
+        told["fabric_cluster"] = str(uuid.UUID(bytes=bytes(found.cluster_uuid)))
+        told["fabric_clique"] = int(found.clique)
+    return told
 
 
 def _remap_banks(card: Card) -> dict[str, Any]:

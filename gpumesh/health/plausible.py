@@ -76,6 +76,7 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "addressing_mode": (0, 15),
     "fabric_state": (0, 15),
     "fabric_status": (0, 999),
+    "fabric_clique": (0, (1 << 32) - 1),
     "num_nvlinks": (0, 64),
     "num_mig_instances_max": (0, 64),
     "num_multiprocessors": (1, 4096),

@@ -97,7 +97,7 @@ def test_each_capture_is_read_in_full(capture: Capture, load: str) -> None:
     (gpu,) = capture.query(load).gpus
     is_geforce = "geforce" in capture.name
     assert len(device_values(gpu)) == (16 if is_geforce else 13)
-    assert len(reading_values(gpu)) == (37 if is_geforce else 66)
+    assert len(reading_values(gpu)) == (37 if is_geforce else 68)
 
 
 def test_the_four_captures_are_here() -> None:

@@ -164,6 +164,8 @@ READING: Mapping[str, tuple[Convert, tuple[Route, ...]]] = {
     "addressing_mode": (one_of("None", "HMM", "ATS"), (("Addressing Mode",),)),
     "fabric_state": (one_of("Not Started", "In Progress", "Completed", first=1), (("Fabric", "State"),)),
     "fabric_status": (one_of("Success"), (("Fabric", "Status"),)),
+    "fabric_cluster": (str, (("Fabric", "ClusterUUID"), ("Fabric", "Cluster UUID"))),
+    "fabric_clique": (number, (("Fabric", "CliqueId"), ("Fabric", "Clique ID"))),
     "mig_enabled": (yes, (("MIG Mode", "Current"),)),
     "mig_enabled_pending": (yes, (("MIG Mode", "Pending"),)),
 }

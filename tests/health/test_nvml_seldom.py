@@ -85,6 +85,39 @@ def test_the_bar1_window_is_read() -> None:
     assert values == {"bar1_total_bytes": 256 << 20, "bar1_used_bytes": 36 << 20}
 
 
+DOMAIN = bytes(range(16))
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "told"),
+    [
+        (0, 0, {}),
+        (2, 0, {"fabric_state": 2}),
+        (3, 999, {"fabric_state": 3, "fabric_status": 999}),
+        (
+            3,
+            0,
+            {
+                "fabric_state": 3,
+                "fabric_status": 0,
+                "fabric_cluster": "00010203-0405-0607-0809-0a0b0c0d0e0f",
+                "fabric_clique": 7,
+            },
+        ),
+    ],
+)
+def test_a_card_that_is_registered_with_its_fabric_tells_its_domain_and_no_other_does(
+    state: int, status: int, told: dict[str, Any]
+) -> None:
+    def fill(_handle: str, reference: Any) -> int:
+        found = reference._obj
+        found.cluster_uuid[:] = DOMAIN
+        found.clique, found.state, found.status = 7, state, status
+        return 0
+
+    assert seldom(Binding(nvmlDeviceGetGpuFabricInfo=fill)) == told
+
+
 @pytest.mark.parametrize("code", [NOT_SUPPORTED, NO_PERMISSION])
 def test_what_a_card_or_a_sandbox_refuses_is_absent_and_asked_once(code: int) -> None:
     def refuse(*_: Any) -> Any:
