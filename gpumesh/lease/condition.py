@@ -26,14 +26,23 @@ def condition(health: HealthReport) -> tuple[HostState, str]:
 
 
 def is_released(health: HealthReport) -> bool:
-    """Tell whether its cards are unknown only because the driver was let go of, as on a drained host."""
+    """Tell whether its cards are unknown only because the driver was let go of, as on a drained host.
+
+    The cards' own findings say so to peers too, where a long list of the host's is cut.
+    """
     return (
         health.verdict not in _BAD
         and all(gpu.verdict is Verdict.UNKNOWN for gpu in health.gpus)
-        and any(
-            finding.check == "driver" and finding.evidence.get("code") == "released"
-            for finding in health.findings
+        and (
+            _says_released(health.findings)
+            or (bool(health.gpus) and all(_says_released(gpu.findings) for gpu in health.gpus))
         )
+    )
+
+
+def _says_released(findings: Iterable[Finding]) -> bool:
+    return any(
+        finding.check == "driver" and finding.evidence.get("code") == "released" for finding in findings
     )
 
 

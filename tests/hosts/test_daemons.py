@@ -69,6 +69,11 @@ def await_states(fleet: DemoFleet, observers: tuple[str, ...], expected: dict[st
     )
 
 
+def told_of_cards(fleet: DemoFleet, observer: str, name: str) -> str:
+    host = fleet.fleet_as_seen_by(observer)[name]
+    return " ".join(item["reason"] for gpu in host["gpus"] for item in gpu["findings"])
+
+
 def pid_of(fleet: DemoFleet, name: str) -> int:
     return fleet._processes[name].pid
 
@@ -188,6 +193,8 @@ def test_the_control_socket_changes_what_everybody_sees(fleet: DemoFleet) -> Non
     assert "new fan" in fleet.fleet_as_seen_by("a")["b"]["reason"]
     control.post("/v1/drain", {"reason": ""})
     await_states(fleet, ("a", "b", "c"), {"b": "draining"})
+    until(lambda: "let go of" in told_of_cards(fleet, "a", "b"), lambda: told_of_cards(fleet, "a", "b"))
+    assert states(fleet, "a")["b"] == "draining", "that its driver is let go of is no illness to its peers"
     control.post("/v1/uncordon", {})
     await_states(fleet, ("a", "b", "c"), {"b": "ready"})
     control.post("/v1/leave", {})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpumesh.lease.condition import condition
+from gpumesh.lease.condition import condition, is_released
 from gpumesh.lease.state import RULES, Standing, headline
 from gpumesh.model import (
     Admission,
@@ -168,3 +168,11 @@ def test_host_that_takes_its_driver_up_again_says_what_it_waits_for() -> None:
     state, reason = condition(ASLEEP)
     assert state is HostState.UNHEALTHY
     assert "let go of" in reason
+
+
+def test_a_drained_host_whose_own_findings_were_cut_on_the_way_is_draining_by_its_cards_word() -> None:
+    """Peers get a bounded list of the host's findings, and the one that tells may be beyond it."""
+    cards = [replace(gpu(number, Verdict.UNKNOWN), findings=(RELEASED,)) for number in range(2)]
+    assert is_released(report(*cards))
+    assert not is_released(report(cards[0], gpu(1, Verdict.UNKNOWN))), "one that says nothing is unknown"
+    assert not is_released(report(cards[0], replace(cards[1], verdict=Verdict.UNHEALTHY)))
