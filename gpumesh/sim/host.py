@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
-from gpumesh.model import Address, Event, HealthReport, Identity
+from gpumesh.model import Address, HealthReport, Identity
 from gpumesh.sim.agenda import HostClock
+from gpumesh.sim.listener import Listener
 from gpumesh.sim.network import Network
 from gpumesh.sim.node import Node, NodeBuilder
 from gpumesh.sim.port import End
 from gpumesh.sim.streams import Streams
-from gpumesh.swim.ports import CloseStream, OpenStream, StreamAction, SwimEvent
+from gpumesh.swim.ports import CloseStream, OpenStream, StreamAction
 
 RECEIVE_BUFFER_BYTES = 2 << 20
 """What the daemon asks the kernel for (:mod:`gpumesh.daemon`)."""
@@ -40,22 +41,6 @@ class Status(Enum):
     """The daemon is stopped; its kernel goes on queueing for it."""
     ASLEEP = "asleep"
     """Suspended to memory: silent; the clock will show the time that passed."""
-
-
-class Listener(Protocol):
-    """Who watches hosts."""
-
-    def handle_change(self, host: SimHost, change: SwimEvent) -> None:
-        """Take a change in the host's belief."""
-        ...
-
-    def handle_event(self, host: SimHost, event: Event) -> None:
-        """Take what the host tells people."""
-        ...
-
-    def handle_fault(self, host: SimHost, name: str, detail: str) -> None:
-        """Take a fault of the engine that the shell itself noticed."""
-        ...
 
 
 class SimHost:
@@ -322,6 +307,7 @@ class SimHost:
             self._listener.handle_change(self, change)
         while (event := node.next_event()) is not None:
             self._listener.handle_event(self, event)
+        self._listener.handle_turn(self)
         self._arm()
 
     def _act(self, action: StreamAction) -> None:
