@@ -21,6 +21,7 @@ from gpumesh.daemon.look import Look
 from gpumesh.daemon.meeting import Meeting
 from gpumesh.daemon.notify import Notifier
 from gpumesh.daemon.ownfindings import OwnFindings
+from gpumesh.daemon.paths import watch_paths
 from gpumesh.daemon.reloading import take_up
 from gpumesh.daemon.sealing import read_keyring, read_sealing
 from gpumesh.daemon.serving import Serving, StartError, facts_of, in_words
@@ -259,6 +260,7 @@ class Daemon:
             self._look.run(),
             self._meeting.run(self._mesh, self._shell.pump),
             self._whereabouts.watch(self._meeting.addresses, self._move),
+            watch_paths(self._meeting.addresses, self._mesh.limit_datagrams),
         ):
             task = loop.create_task(work)
             task.add_done_callback(self._handle_end_of)
@@ -278,7 +280,7 @@ class Daemon:
             raise
 
     def _own_findings(self, now: float, unix: float) -> tuple[Finding, ...]:
-        return self._own.standing(self._mesh.counters, now, unix)
+        return self._own.standing(self._mesh.counters, self.view(), now, unix)
 
     def _take_progress(self) -> None:
         self._notifier.feed_watchdog(boot_time())

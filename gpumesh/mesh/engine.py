@@ -179,6 +179,10 @@ class Mesh:
         self._dirty.add(self._host_id)
         self._settle(now)
 
+    def limit_datagrams(self, path_bytes: int) -> None:
+        """Send no larger datagram than the paths to peers carry."""
+        self._swim.limit_datagrams(path_bytes)
+
     def set_health(self, report: HealthReport, now: float) -> None:
         """Take the health layer's conclusion about this host and publish what changed."""
         self._wake(now)

@@ -249,7 +249,7 @@ class Bounded(Watch):
 
 
 class Prompt(Watch):
-    """No call into an engine does more than its bound, which grows with what came in and whom it knows only."""
+    """No call into an engine does more than its bound, which grows with what came in and whom it knows."""
 
     def handle_call(self, world: World, host: SimHost, call: Call) -> None:
         """Hold one call against its bound."""

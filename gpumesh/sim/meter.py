@@ -1,4 +1,4 @@
-"""How much an engine does in one call: counted in steps, for seconds say more of the machine than of the call.
+"""What an engine does in one call: counted in steps, for seconds say more of the machine than of the call.
 
 A step is the entry into, or the return from, a function of Python's or of C's. What the bound catches is work
 that grows with what nobody bounded: a loop over a queue inside a loop, a table walked once for each datagram.

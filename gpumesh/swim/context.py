@@ -48,6 +48,8 @@ class Context:
         self.passenger = passenger
         self.random = random
         self.now = now
+        self.datagram_bytes = parameters.datagram_bytes
+        """Largest datagram now: the parameter, or what the paths to peers carry, if that is less."""
         self.incarnation = 0
         self.beat = 0
         self.is_leaving = False

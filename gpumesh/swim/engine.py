@@ -46,7 +46,7 @@ from gpumesh.swim.gossip import FAREWELL, Spreading
 from gpumesh.swim.intake import Intake
 from gpumesh.swim.judgement import Judging
 from gpumesh.swim.notices import Notices
-from gpumesh.swim.parameters import Parameters
+from gpumesh.swim.parameters import MIN_DATAGRAM_BYTES, Parameters
 from gpumesh.swim.ports import MemberView, Passenger, StreamAction, SwimEvent
 from gpumesh.swim.post import Post
 from gpumesh.swim.probe import ROUND, Probing
@@ -225,6 +225,14 @@ class Swim:
         """Take another address of this host's own and tell the fleet. ValueError: no IP literal."""
         self._enter(now)
         self._defence.move(canonical(address), now)
+
+    def limit_datagrams(self, path_bytes: int) -> None:
+        """Send no larger datagram than the paths to peers carry; the parameter stays the most there is.
+
+        What a path carries beyond the smallest that IPv4 promises is not asked for: :data:`MIN_DATAGRAM_BYTES`.
+        """
+        most = self._context.parameters.datagram_bytes
+        self._context.datagram_bytes = min(most, max(path_bytes, MIN_DATAGRAM_BYTES))
 
     def gossip_soon(self, now: float) -> None:
         """Have the passenger's news fetched at the next gossip interval, instead of the next idle look."""

@@ -17,6 +17,9 @@ from gpumesh.errors import ConfigError
 MAX_FRAME_BYTES: Final = 65_536
 """Largest plaintext of one stream frame; checked against the length prefix before anything is allocated."""
 
+MIN_DATAGRAM_BYTES: Final = 548
+"""What every IPv4 host takes (RFC 791: 576 bytes with headers): no path makes datagrams smaller than this."""
+
 SMALL_FLEET_SCALE: Final = 1.5
 """What the logarithm of the fleet's size is at least: that of 32 members. A host that reads its packets 2.5 s
 late should have the time to be heard in a small fleet, too."""

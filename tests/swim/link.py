@@ -123,6 +123,9 @@ class Link:
         self.now = 1000.0
         self.hosts: dict[Address, Host] = {}
         self.is_cut: Callable[[Address, Address], bool] = lambda _source, _target: False
+        self.is_filtered: Callable[[Address, Address], bool] = lambda _source, _target: False
+        """As ``is_cut``, for datagrams alone."""
+        self.mtu_bytes = 65_507
         self.streams_work = True
         self.datagrams_work = True
         self.wiretap: list[tuple[bytes, Address, Address]] = []
@@ -239,7 +242,9 @@ class Link:
             if (
                 self.datagrams_work
                 and self.random.random() >= self.loss
+                and len(data) <= self.mtu_bytes
                 and not self.is_cut(host.address, target)
+                and not self.is_filtered(host.address, target)
             ):
                 self._later(lambda data=data, target=target: self._deliver(data, host.address, target))  # type: ignore[misc]
         while (action := engine.next_stream_action()) is not None:
