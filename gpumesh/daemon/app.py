@@ -201,6 +201,8 @@ class Daemon:
             **self._look.counters,
             "receive_buffer_bytes": self._socket.receive_buffer_bytes,
             "state_losses": len(self._state.losses),
+            **self._meeting.sizes,
+            **self._feed.sizes,
         }
 
     def events(self) -> EventFeed:

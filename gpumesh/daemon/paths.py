@@ -1,7 +1,7 @@
 """What the paths to peers carry in one datagram, so that none is fragmented or swallowed on the way.
 
-Tunnels, overlays and PPPoE carry less than Ethernet's 1,500 bytes (corrosion PR 460). The kernel knows the size
-of each route, and what routers on the way said of it (path MTU discovery, RFC 1191 and RFC 8201).
+Tunnels, overlays and PPPoE carry less than Ethernet's 1,500 bytes (corrosion PR 460). The kernel knows the
+size of each route, and what routers on the way said of it (path MTU discovery, RFC 1191 and RFC 8201).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from gpumesh.mesh.metrics import as_gauges, named
 from gpumesh.mesh.news import MemberNews
 from gpumesh.mesh.owner import Owner
 from gpumesh.mesh.roster import Roster
+from gpumesh.mesh.stores import Stores
 from gpumesh.mesh.strangers import Strangers
 from gpumesh.model import (
     Address,
@@ -102,6 +103,9 @@ class Mesh:
         )
         self._strangers = Strangers()
         self._news = MemberNews(identity.host_id, self._roster, self._events)
+        self._stores = Stores(
+            self._swim, self._records, self._roster, self._events, self._strangers, self._news
+        )
         self._counters: Counter[str] = Counter()
         self._has_left = False
         self._beat_at = now
@@ -277,19 +281,18 @@ class Mesh:
             **named("record_", self._owner.counters),
             **named("record_", self._roster.counters),
             **named("", own),
-            **as_gauges(self.queue_sizes),
+            **as_gauges(self.queue_sizes, self.queue_limits),
         }
 
     @property
     def queue_sizes(self) -> Mapping[str, int]:
-        """Present lengths of tables and queues."""
-        sizes = {f"records/{name}": size for name, size in self._records.sizes.items()}
-        sizes.update((f"swim/{name}", size) for name, size in self._swim.queue_sizes.items())
-        sizes["events"] = len(self._events)
-        sizes["leases"] = len(self._roster.leases)
-        sizes["strangers"] = len(self._strangers)
-        sizes["arrivals"] = len(self._news)
-        return sizes
+        """How much each table and queue holds now."""
+        return self._stores.sizes()
+
+    @property
+    def queue_limits(self) -> Mapping[str, int]:
+        """How much each of them may hold."""
+        return self._stores.limits()
 
     # What happens within.
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-MAX_HOSTS: Final = 8192
-"""Records held; an update about a further host is refused."""
+MAX_HOSTS: Final = 16_384
+"""Records held, one for each row of the largest member table; an update about a further host is refused."""
 MAX_ENTRIES: Final = 128
 """Entries of one host, tombstones included: 64 GPUs, those seen before them, and a handful of fixed names."""
 MAX_RECORD_BYTES: Final = 128 * 1024

@@ -13,7 +13,16 @@ from typing import Final
 
 from gpumesh.errors import RejectedError
 from gpumesh.records import codec
-from gpumesh.records.bounds import MAX_COUNTER, MAX_FORGOTTEN, MAX_GOSSIP_BYTES, MAX_HOSTS, MAX_PAGE_BYTES
+from gpumesh.records.bounds import (
+    MAX_COUNTER,
+    MAX_DIFFERENCES,
+    MAX_ENTRIES,
+    MAX_FORGOTTEN,
+    MAX_GOSSIP_BYTES,
+    MAX_HOSTS,
+    MAX_PAGE_BYTES,
+    MAX_QUEUED,
+)
 from gpumesh.records.codec import Digest, Entry, Summary
 from gpumesh.records.differences import Difference, Differences
 from gpumesh.records.gossip import GossipQueue
@@ -158,7 +167,27 @@ class Records:
             "hosts": len(self._store),
             "gossip": len(self._queue),
             "differences": len(self._differences),
+            "asks": self._differences.num_asked,
             "forgotten": len(self._forgotten),
+            "contacts": len(self._contacts),
+            "changes": len(self._changed),
+            "entries": self._store.num_entries,
+            "tombstones": self._store.num_tombstones,
+        }
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """How long each of them may become."""
+        return {
+            "hosts": MAX_HOSTS,
+            "gossip": MAX_QUEUED,
+            "differences": MAX_DIFFERENCES,
+            "asks": MAX_DIFFERENCES,
+            "forgotten": MAX_FORGOTTEN,
+            "contacts": MAX_HOSTS,
+            "changes": MAX_HOSTS * MAX_ENTRIES,
+            "entries": MAX_HOSTS * MAX_ENTRIES,
+            "tombstones": MAX_HOSTS * MAX_ENTRIES,
         }
 
     # The passenger's side.

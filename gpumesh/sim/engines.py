@@ -55,7 +55,7 @@ def builder_for(engine: str, profile: str, overrides: Mapping[str, float] | None
             random=random,
             now=now,
         )
-        return SwimNode(swim, parameters, now=now, first_beat_s=random.uniform(0.0, BEAT_S))
+        return SwimNode(swim, now=now, first_beat_s=random.uniform(0.0, BEAT_S))
 
     def build_mesh(
         *, identity: Identity, address: Address, random: Random, now: float, unix_offset: float

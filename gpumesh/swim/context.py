@@ -10,7 +10,7 @@ from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.agenda import Agenda
 from gpumesh.swim.awareness import Awareness
 from gpumesh.swim.broadcast import BroadcastQueue
-from gpumesh.swim.parameters import Parameters
+from gpumesh.swim.parameters import DOUBTS_FACTOR, Parameters
 from gpumesh.swim.ports import Passenger, SwimEvent
 from gpumesh.swim.seal import Sealer
 from gpumesh.swim.statement import Statement, Vouch
@@ -111,7 +111,7 @@ class Context:
 
         ``is_wide``: through relays and by stream at the same time, because it stands accused.
         """
-        if len(self.doubts) >= self.parameters.num_pending * 4 and host_id not in self.doubts:
+        if len(self.doubts) >= self.parameters.num_pending * DOUBTS_FACTOR and host_id not in self.doubts:
             self.counters["drops/doubts"] += 1
             return False
         self.doubts[host_id] = is_wide or self.doubts.get(host_id, False)

@@ -29,7 +29,8 @@ ROWS_A_PAGE: Final = 800
 CHUNK_BYTES: Final = 60_000
 """Of a summary too large for one frame."""
 MAX_AGE_S: Final = 2**32
-MAX_SUMMARY_BYTES: Final = 8 * 1024 * 1024
+MAX_SUMMARY_BYTES: Final = 1024 * 1024
+"""Of one stream: all of them together may hold 64 times this."""
 
 
 class Purpose(IntEnum):

@@ -20,6 +20,9 @@ MAX_FRAME_BYTES: Final = 65_536
 MIN_DATAGRAM_BYTES: Final = 548
 """What every IPv4 host takes (RFC 791: 576 bytes with headers): no path makes datagrams smaller than this."""
 
+DOUBTS_FACTOR: Final = 4
+"""Members that may wait for a look, for each probe that may be in flight."""
+
 SMALL_FLEET_SCALE: Final = 1.5
 """What the logarithm of the fleet's size is at least: that of 32 members. A host that reads its packets 2.5 s
 late should have the time to be heard in a small fleet, too."""

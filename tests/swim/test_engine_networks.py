@@ -1,4 +1,4 @@
-"""Networks that let only part of it through: filters, stale tables of connections, small MTUs, reused addresses."""
+"""Networks that let only part through: filters, stale tables of connections, small MTUs, reused addresses."""
 
 from __future__ import annotations
 

@@ -10,15 +10,43 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "membership.md"
-THREADS = """
-consul_916 consul_5928 serf_336 memberlist_311 memberlist_222
-foca_15 metallb_589 serf_333 consul_22753 libnetwork_1734
-consul_4806 memberlist_157 memberlist_253 quickwit_6653 foca_31
-foca_25 serf_579 consul_719 alertmanager_1412 memberlist_191
-memberlist_243 consul_9927 memberlist_259 consul_3023 scylla_5164
-akka_30335 consul_529 consul_1465 memberlist_305 consul_843
-serf_604 alertmanager_1564 consul_13379 serf_359 corrosion_460
-""".split()
+THREADS = (
+    "consul_916",
+    "consul_5928",
+    "serf_336",
+    "memberlist_311",
+    "memberlist_222",
+    "foca_15",
+    "metallb_589",
+    "serf_333",
+    "consul_22753",
+    "libnetwork_1734",
+    "consul_4806",
+    "memberlist_157",
+    "memberlist_253",
+    "quickwit_6653",
+    "foca_31",
+    "foca_25",
+    "serf_579",
+    "consul_719",
+    "alertmanager_1412",
+    "memberlist_191",
+    "memberlist_243",
+    "consul_9927",
+    "memberlist_259",
+    "consul_3023",
+    "scylla_5164",
+    "akka_30335",
+    "consul_529",
+    "consul_1465",
+    "memberlist_305",
+    "consul_843",
+    "serf_604",
+    "alertmanager_1564",
+    "consul_13379",
+    "serf_359",
+    "corrosion_460",
+)
 ROW = re.compile(
     r"^\| (?P<thread>[^|]+?) \| .+ \| `(?P<file>[a-z_/]+\.py)::(?P<test>test_\w+)` \|$", re.MULTILINE
 )
