@@ -209,6 +209,10 @@ class SimHost:
             feed(*arguments)
         self._backlog_bytes = 0
 
+    def lose_peers(self) -> None:
+        """Lose what was kept of the peers, as with the state directory: the seeds alone are left."""
+        self._peer_cache = ()
+
     def set_health(self, report: HealthReport) -> None:
         """Let the health layer conclude something else."""
         self.report = report

@@ -12,6 +12,7 @@ from gpumesh.sim.agreement import find_disagreement, find_unrest
 from gpumesh.sim.conditions import Conditions, LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost, Status
+from gpumesh.sim.keys import KeyBook
 from gpumesh.sim.meter import metering
 from gpumesh.sim.network import Network
 from gpumesh.sim.node import NodeBuilder
@@ -44,6 +45,7 @@ class World:
         watches: Sequence[Watch] = (),
         patience: float = 1.0,
         metered_share: int = 0,
+        keys: KeyBook | None = None,
         narrate: Callable[[str], None] | None = None,
     ) -> None:
         self.seed = seed
@@ -61,6 +63,8 @@ class World:
         self._told: set[tuple[str, str, str]] = set()
         self.patience = patience
         """Factor on all limits within which views must agree: scenarios name them for the ``lan`` profile."""
+        self.keys = keys
+        """The keys of a keyed fleet's hosts."""
         self._build = build
         if metered_share:
             self._build = metering(

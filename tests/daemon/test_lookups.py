@@ -70,8 +70,7 @@ async def test_names_beyond_the_bound_wait_and_those_of_an_earlier_configuration
     assert len(failed) == len(names)
     assert "waits" in failed[names[-1]]
     go_on.set()
-    while not all(answer.done() for answer in lookups._under_way.values()):
-        await asyncio.sleep(0.01)
+    await asyncio.wait(lookups._under_way.values(), timeout=30)
     found, failed = await lookups.resolve(["other.example:2"], 7977)
     assert len(lookups) <= 1
     assert found == [Address("10.0.0.7", 2)] or failed

@@ -1,4 +1,4 @@
-"""What one host's brain keeps is bounded, and both size and limit of it stand in the metrics and in the manual."""
+"""What one host's brain keeps is bounded; size and limit of it stand in the metrics and in the manual."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def test_queue_over_its_bound_for_one_call_only_is_reported(make_world: MakeWorl
     assert broken(world) == ["bounded"]
 
 
-@pytest.mark.parametrize(("num_steps", "names"), [(400, []), (12_000, ["prompt"])])
+@pytest.mark.parametrize(("num_steps", "names"), [(400, []), (20_000, ["prompt"])])
 def test_call_that_does_more_than_its_input_warrants_is_reported(
     make_world: MakeWorld, num_steps: int, names: list[str]
 ) -> None:
@@ -286,6 +286,8 @@ def test_agreement_holds_reachability_epoch_and_knowledge_against_the_truth(make
     assert "is held suspect" in why(world)
     world.node(0).rows[1] = replace(both[1], epoch=2)
     assert "is held for epoch 2" in why(world)
+    world.node(0).rows[1] = replace(both[1], address=Address("10.9.9.9", 7977))
+    assert "is held to be at 10.9.9.9:7977" in why(world)
     world.node(0).rows[1] = both[1]
     world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, Phase.SETTLED, {"gpus": 2})}
     assert "h001 says gpus = 2, and is shown with None" in why(world)

@@ -191,6 +191,12 @@ def test_a_store_takes_no_more_than_its_limit(name: str) -> None:
     assert all(size <= swim.queue_limits[other] for other, size in swim.queue_sizes.items())
 
 
+def test_a_fleet_that_died_does_not_flood_the_doubts_and_what_is_not_looked_into_is_counted() -> None:
+    swim = engine()
+    doubt(swim)
+    assert swim.counters["drops/doubts"] == 1000 - swim.queue_limits["doubts"]
+
+
 def test_timers_are_bounded_by_what_they_are_for() -> None:
     swim = engine()
     suspect_and_ask(swim)
