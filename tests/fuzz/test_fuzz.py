@@ -1,0 +1,84 @@
+"""The fuzzed targets in CI: random bytes, the seeds, what was once found, and how much each input may take."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpumesh.errors import RejectedError
+from gpumesh.records import codec
+from gpumesh.swim import frames, wire
+from tests.fuzz.__main__ import NAMES, main
+from tests.fuzz.targets import TARGETS
+
+FOUND = Path(__file__).parent / "found"
+BASE_BYTES = 64 * 1024
+BYTES_A_BYTE = 128
+"""A byte of msgpack makes a tuple at most."""
+DECODERS: dict[str, Callable[[bytes], object]] = {
+    "datagram": wire.decode,
+    "frame": frames.decode,
+    "update": codec.decode_update,
+    "page": codec.decode_page,
+    "summary": codec.decode_summary,
+    "digest": codec.decode_digest,
+}
+GREEDY = (
+    b"\xdd\xff\xff\xff\xff",
+    b"\xdc\xff\xff" + b"\x90" * 1000,
+    b"\xc6\xff\xff\xff\xff" + bytes(100),
+    b"\xdf\x7f\xff\xff\xff",
+    b"\x91" * 1400,
+    b"\x9f" * 200,
+    b"\xdc\x03\x20" + b"\xdc\x03\x20" * 300,
+)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@settings(max_examples=60)
+@given(data=st.binary(max_size=600))
+def test_no_bytes_break_what_must_hold(name: str, data: bytes) -> None:
+    TARGETS[name].feed(data)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_seeds_hold_and_so_do_they_with_a_byte_changed(name: str) -> None:
+    for seed in TARGETS[name].seeds():
+        TARGETS[name].feed(seed)
+        for place in range(0, len(seed), 7):
+            changed = bytearray(seed)
+            changed[place] ^= 0x55
+            TARGETS[name].feed(bytes(changed))
+
+
+@pytest.mark.parametrize("path", sorted(FOUND.glob("*-*")), ids=lambda path: path.name)
+def test_what_was_once_found_holds(path: Path) -> None:
+    TARGETS[path.name.partition("-")[0]].feed(path.read_bytes())
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.binary(max_size=1400) | st.sampled_from(GREEDY))
+def test_no_input_has_more_allocated_than_its_length_warrants(name: str, data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        DECODERS[name](data)
+    except RejectedError:
+        pass
+    finally:
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak_bytes <= BASE_BYTES + BYTES_A_BYTE * len(data)
+
+
+def test_every_target_can_be_asked_for_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert set(NAMES) == TARGETS.keys()
+    assert main(["weather"]) == 2
+    assert "no target 'weather'" in capsys.readouterr().err
+    (tmp_path / "input").write_bytes(b"noise")
+    assert main(["datagram", "--replay", str(tmp_path / "input")]) == 0
