@@ -1,8 +1,7 @@
 """Lifeguard's experiments (arXiv 1707.00788, section V) over its grid, for three sets of rules side by side.
 
-Run as ``python -m gpumesh.sim.experiments``; ``--sample`` takes a random part of the grid. Members block
-as the paper's did: before they send and after they receive, while their timers run on. That is harder on
-a detector than a process that stops as a whole, whose gap the engine can see.
+Run as ``python -m gpumesh.sim.experiments``; ``--sample`` takes a random part of the grid. How members block
+stands in :mod:`gpumesh.sim.lifeguard`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpumesh.model import Reachability
 from gpumesh.sim.engines import builder_for
-from gpumesh.sim.lifeguard import interval, threshold
+from gpumesh.sim.lifeguard import BLOCKS, interval, threshold
 from gpumesh.sim.measures import percentile
 from gpumesh.sim.watch import Watch
 from gpumesh.sim.world import World
@@ -67,6 +66,7 @@ class Trial:
     seed: int
     num_hosts: int = 128
     duration_s: float = 120.0
+    block: str = "process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,14 @@ def run_trial(trial: Trial) -> Outcome:
         watches=(tally,),
     )
     settings = {"members": trial.num_members, "blocked_s": trial.blocked_s, "free_s": trial.free_s}
+    # Rules that do not weigh evidence stand for programs whose timers are threads of their own.
+    is_threaded = not parameters.weighs_evidence
     if trial.is_interval:
-        interval(world, {**settings, "duration_s": trial.duration_s})
+        settings["duration_s"] = trial.duration_s
+        interval(world, settings, trial.block, is_threaded=is_threaded)
     else:
-        threshold(world, {**settings, "quiet_s": 1.0})
+        settings["quiet_s"] = 1.0
+        threshold(world, settings, trial.block, is_threaded=is_threaded)
     num_healthy = trial.num_hosts - trial.num_members
     return Outcome(
         trial,
@@ -141,7 +145,13 @@ def run_trial(trial: Trial) -> Outcome:
 
 
 def trials(
-    sample: int, seed: int, *, num_hosts: int = 128, duration_s: float = 120.0, repeats: int = 1
+    sample: int,
+    seed: int,
+    *,
+    num_hosts: int = 128,
+    duration_s: float = 120.0,
+    repeats: int = 1,
+    block: str = "process",
 ) -> list[Trial]:
     """Return the trials: the grid, or ``sample`` random points of it, the same for all rules.
 
@@ -158,7 +168,9 @@ def trials(
     found = []
     for rules in RULES:
         for number, (members, blocked_s, free_s) in enumerate(points):
-            trial = Trial(rules, INTERVAL, members, blocked_s, free_s, seed + number, num_hosts, duration_s)
+            trial = Trial(
+                rules, INTERVAL, members, blocked_s, free_s, seed + number, num_hosts, duration_s, block
+            )
             found.append(trial)
             if number % len(FREE_S) == 0:
                 found.append(replace(trial, is_interval=THRESHOLD, blocked_s=DETECTABLE_S, free_s=0.0))
@@ -206,11 +218,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=128)
     parser.add_argument("--duration", type=float, default=120.0, help="seconds of an interval run")
+    parser.add_argument("--block", choices=BLOCKS, default="process", help="what stands still in a member")
     parser.add_argument("--rules", choices=RULES, action="append", help="only these (default: all)")
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args(arguments)
     wanted = trials(
-        args.sample, args.seed, num_hosts=args.hosts, duration_s=args.duration, repeats=args.repeats
+        args.sample,
+        args.seed,
+        num_hosts=args.hosts,
+        duration_s=args.duration,
+        repeats=args.repeats,
+        block=args.block,
     )
     wanted = [trial for trial in wanted if not args.rules or trial.rules in args.rules]
     outcomes = []

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from enum import Enum
 from random import Random
 from typing import Any
 
 from gpumesh.model import Address, HealthReport, Identity
 from gpumesh.sim.agenda import HostClock
-from gpumesh.sim.listener import Listener
 from gpumesh.sim.network import Network
 from gpumesh.sim.node import Node, NodeBuilder
 from gpumesh.sim.port import End
+from gpumesh.sim.status import Status
 from gpumesh.sim.streams import Streams
+from gpumesh.sim.watch import Listener
 from gpumesh.swim.ports import CloseStream, OpenStream, StreamAction
 
 RECEIVE_BUFFER_BYTES = 2 << 20
@@ -27,20 +27,6 @@ LINGER_S = 1.0
 TICK_S = 1.0
 CACHE_EVERY_TICKS = 10
 MAX_WAKES_AN_INSTANT = 100
-
-
-class Status(Enum):
-    """What a simulated machine is doing."""
-
-    OFF = "off"
-    """Without power: silent."""
-    DOWN = "down"
-    """The kernel runs without a daemon: it refuses streams and answers that the port is unreachable."""
-    RUNNING = "running"
-    STALLED = "stalled"
-    """The daemon is stopped; its kernel goes on queueing for it."""
-    ASLEEP = "asleep"
-    """Suspended to memory: silent; the clock will show the time that passed."""
 
 
 class SimHost:
@@ -73,6 +59,10 @@ class SimHost:
         self.report: HealthReport | None = None
         self.is_blocked = False
         """Nothing goes out, nothing is read, while its timers run on."""
+        self.read_s = 0.0
+        """How long it takes to read one of the packets that waited while it stood still, seconds."""
+        self._num_pings: int | None = None
+        """Pings sent before it was blocked, if its timers stop at the next one."""
         self._network = network
         self._streams = streams
         self._agenda = network.agenda
@@ -81,7 +71,7 @@ class SimHost:
         self._seed = seed
         self._random = Random(f"{seed}/host/{number}")
         self._ends: dict[int, End] = {}
-        self._backlog: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._backlog: deque[tuple[int, Callable[..., None], tuple[Any, ...]]] = deque()
         self._backlog_bytes = 0
         self._read_at = 0.0
         self._wake_at: float | None = None
@@ -175,17 +165,22 @@ class SimHost:
             self.status = Status.STALLED
             self._agenda.after(duration_s, self._resume, self.identity.epoch, Status.STALLED)
 
-    def block(self, duration_s: float) -> None:
-        """Block the daemon before it sends and after it receives, as Lifeguard's paper did."""
+    def block(self, duration_s: float, *, holds_probes: bool = False) -> None:
+        """Block the daemon before it sends and after it receives; its timers run on.
+
+        ``holds_probes``: they run until the next ping, whose send blocks whatever would have come after it.
+        """
         self.is_blocked = True
+        self._num_pings = self._count_pings() if holds_probes else None
         self._agenda.after(duration_s, self._unblock, self.identity.epoch)
 
     def _unblock(self, epoch: int) -> None:
         if epoch == self.identity.epoch and self.node is not None:
             self.is_blocked = False
+            if self._num_pings is not None:
+                self._run_timer()
             self._turn()  # what it said meanwhile goes out before it reads what others said
-            self._read_backlog()
-            self._turn()
+            self._read_backlog(epoch)
 
     def suspend(self, duration_s: float) -> None:
         """Put the machine to sleep: nothing comes in, yet its clock shows the time when it wakes."""
@@ -198,16 +193,22 @@ class SimHost:
             return
         self.status = Status.RUNNING
         # All that waits is read before any timer runs, as the daemon drains its sockets first.
-        self._read_backlog()
-        if self.node is not None:
+        self._read_backlog(epoch)
+
+    def _read_backlog(self, epoch: int) -> None:
+        while self._backlog:
+            if epoch != self.identity.epoch or self.status is not Status.RUNNING or self.is_blocked:
+                return
+            size_bytes, feed, arguments = self._backlog.popleft()
+            self._backlog_bytes -= size_bytes
+            feed(*arguments)
+            if self.read_s:
+                self._turn()
+                self._agenda.after(self.read_s, self._read_backlog, epoch)
+                return
+        if self.node is not None and self.status is Status.RUNNING and not self.is_blocked:
             self._run_timer()
             self._turn()
-
-    def _read_backlog(self) -> None:
-        while self._backlog:
-            feed, arguments = self._backlog.popleft()
-            feed(*arguments)
-        self._backlog_bytes = 0
 
     def lose_peers(self) -> None:
         """Lose what was kept of the peers, as with the state directory: the seeds alone are left."""
@@ -260,12 +261,12 @@ class SimHost:
     ) -> None:
         if self.node is None or epoch != self.identity.epoch:
             return
-        if self.status is Status.RUNNING and not self.is_blocked:
+        if self.status is Status.RUNNING and not self.is_blocked and not self._backlog:
             feed(*arguments)
             self._turn()
         elif size_bytes == 0 or self._backlog_bytes + size_bytes <= RECEIVE_BUFFER_BYTES:
             self._backlog_bytes += size_bytes
-            self._backlog.append((feed, arguments))
+            self._backlog.append((size_bytes, feed, arguments))
 
     def _feed_datagram(self, data: bytes, source: Address) -> None:
         assert self.node is not None
@@ -339,9 +340,17 @@ class SimHost:
         if number != self._wake_number or self._wake_at is None:
             return
         self._wake_at = None
-        if self.status is Status.RUNNING and not self._is_spinning():
+        if self.status is Status.RUNNING and not self._is_held() and not self._is_spinning():
             self._run_timer()
             self._turn()
+
+    def _is_held(self) -> bool:
+        if not self.is_blocked:  # a single loop reads all that waits before it looks at its timers
+            return bool(self._backlog) and self._num_pings is None
+        return self._num_pings is not None and self._count_pings() > self._num_pings
+
+    def _count_pings(self) -> int:
+        return 0 if self.node is None else self.node.counters.get("sent/ping", 0)
 
     def _run_timer(self) -> None:
         assert self.node is not None

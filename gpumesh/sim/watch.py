@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpumesh.model import Event
 from gpumesh.swim.ports import (
@@ -84,3 +84,23 @@ def describe(change: SwimEvent, name_of: Callable[[str], str]) -> str:
     if isinstance(change, EpochOvertaken):
         return f"itself remembered as epoch {change.remembered}, goes on as {change.epoch}"
     return f"itself held {change.held} by {name_of(change.accuser)}, refutes as {change.incarnation}"
+
+
+class Listener(Protocol):
+    """Who watches hosts."""
+
+    def handle_change(self, host: SimHost, change: SwimEvent) -> None:
+        """Take a change in the host's belief."""
+        ...
+
+    def handle_event(self, host: SimHost, event: Event) -> None:
+        """Take what the host tells people."""
+        ...
+
+    def handle_turn(self, host: SimHost) -> None:
+        """Take the word that the host's engine was called, and has said all."""
+        ...
+
+    def handle_fault(self, host: SimHost, name: str, detail: str) -> None:
+        """Take a fault of the engine that the shell itself noticed."""
+        ...

@@ -11,11 +11,12 @@ from gpumesh.sim.agenda import Agenda, HostClock
 from gpumesh.sim.agreement import find_disagreement, find_unrest
 from gpumesh.sim.conditions import Conditions, LinkProfile
 from gpumesh.sim.gpus import report_of
-from gpumesh.sim.host import SimHost, Status
+from gpumesh.sim.host import SimHost
 from gpumesh.sim.keys import KeyBook
 from gpumesh.sim.meter import metering
 from gpumesh.sim.network import Network
 from gpumesh.sim.node import NodeBuilder
+from gpumesh.sim.status import Status
 from gpumesh.sim.streams import Streams
 from gpumesh.sim.truth import Ending, Truth
 from gpumesh.sim.watch import Call, Violation, Watch, describe

@@ -30,6 +30,8 @@ from gpumesh.swim.suspicion import Suspicion
 DAEMON_DIED: Final = "its daemon died, the host answers"
 LIVE: Final = (Reachability.ALIVE, Reachability.SUSPECT)
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
+RETURN_SYNCS: Final = 4
+"""So many hosts of the fleet, on average, run a push/pull with a member that returns from failed."""
 
 
 class Belief:
@@ -57,10 +59,12 @@ class Belief:
         of itself. ``age_s``: how long a member unknown here has been gone.
         """
         context = self._context
+        member = context.table.get(statement.host_id)
+        if member is not None and member.holds(statement):
+            return
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
             context.counters["drops/invalid_accuser"] += 1
             return
-        member = context.table.get(statement.host_id)
         if member is None:
             self._meet(statement, now, is_sync=is_sync, is_joining=is_joining, age_s=age_s)
         elif precedence(statement.kind, statement.epoch, statement.incarnation) <= member.precedence:
@@ -283,7 +287,12 @@ class Belief:
             wait_s = reclaim_interval(context.parameters, context.num_members, context.table.num_failed)
             context.agenda.set_earlier(RECLAIM, now + wait_s * context.random.random())
         elif before is Reachability.FAILED and member.is_live and not is_new_epoch:
-            context.want_sync(member.host_id)
+            self._greet(member)
+
+    def _greet(self, member: Member) -> None:
+        """Perhaps exchange all that is known with a member that returned: if all did, it would drown."""
+        if self._context.random.random() * self._context.table.num_live < RETURN_SYNCS:
+            self._context.want_sync(member.host_id)
 
     def _move(self, member: Member, address: Address | None, now: float) -> Address | None:
         if address is None or address == member.address:

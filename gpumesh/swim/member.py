@@ -73,6 +73,16 @@ class Member:
         """Where the belief held here stands in the order of statements."""
         return precedence(self.reachability, self.epoch, self.incarnation)
 
+    def holds(self, statement: Statement) -> bool:
+        """Whether the statement is what this host believes already, accuser and address included."""
+        return (
+            statement.incarnation == self.incarnation
+            and statement.kind is self.reachability
+            and statement.epoch == self.epoch
+            and statement.accuser == self.accuser
+            and (statement.address is None or statement.address == self.address)
+        )
+
     def statement(self, *, has_address: bool = False) -> Statement:
         """Return what this host believes of the member, as a statement."""
         address = self.address if has_address or self.reachability is Reachability.ALIVE else None

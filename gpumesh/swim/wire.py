@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from gpumesh.errors import RejectedError
@@ -176,7 +177,15 @@ def encode_statement(statement: Statement | Vouch) -> bytes:
 
 def decode_statement(value: Any) -> Statement | Vouch:
     """Return the statement in an unpacked value; raises :class:`RejectedError`."""
-    code, raw_id, epoch, incarnation, packed, port, raw_by = array(value, _STATEMENT_FIELDS)
+    return _decode_statement(*array(value, _STATEMENT_FIELDS))
+
+
+# The same news comes in from several members, and a sync repeats the whole table: most were decoded before.
+# ``typed``, so that what is accepted does not depend on what was seen (1 == True == 1.0).
+@lru_cache(maxsize=16_384, typed=True)
+def _decode_statement(  # noqa: PLR0917 (the fields of the wire, in their order)
+    code: Any, raw_id: Any, epoch: Any, incarnation: Any, packed: Any, port: Any, raw_by: Any
+) -> Statement | Vouch:
     host_id = id_from_wire(raw_id)
     epoch = integer(epoch, MAX_EPOCH)
     incarnation = integer(incarnation, MAX_INCARNATION)

@@ -10,7 +10,7 @@ from gpumesh.sim.experiments import INTERVAL, RULES, THRESHOLD, Outcome, Trial, 
 from gpumesh.sim.plan import Plan, run_plan
 
 HOSTS = 32
-POINTS = ((1, 16.384, 0.016), (4, 8.192, 0.256))
+POINTS = ((4, 16.384, 0.016), (4, 8.192, 0.001))
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +34,19 @@ def first_s(outcomes: list[Outcome]) -> float:
 
 
 def test_blocked_members_make_plain_swim_fail_healthy_ones(outcomes: dict[str, list[Outcome]]) -> None:
-    assert num_false(outcomes["swim"]) > 100
+    assert num_false(outcomes["swim"]) > 20
 
 
 def test_blocked_members_make_this_fleet_fail_no_healthy_one(outcomes: dict[str, list[Outcome]]) -> None:
     assert num_false(outcomes["gpumesh"]) == 0
+
+
+@pytest.mark.parametrize(("members", "blocked_s", "free_s"), POINTS)
+def test_members_whose_network_alone_blocks_fail_no_healthy_one(
+    members: int, blocked_s: float, free_s: float
+) -> None:
+    outcome = run_trial(Trial("gpumesh", INTERVAL, members, blocked_s, free_s, 1, HOSTS, 60.0, "network"))
+    assert outcome.num_false == 0
 
 
 def test_first_detection_takes_about_half_of_what_swim_takes(outcomes: dict[str, list[Outcome]]) -> None:

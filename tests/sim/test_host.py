@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpumesh.sim.gpus import report_of
-from gpumesh.sim.host import LINGER_S, RECEIVE_BUFFER_BYTES, Status
+from gpumesh.sim.host import LINGER_S, RECEIVE_BUFFER_BYTES
+from gpumesh.sim.status import Status
 from gpumesh.sim.world import GPUS_A_HOST
 
 if TYPE_CHECKING:
