@@ -24,7 +24,7 @@ import msgpack
 
 from gpumesh.errors import RejectedError
 from gpumesh.records.bounds import MAX_COUNTER, MAX_HOSTS, MAX_PAGE_BYTES, MAX_PAGES, MAX_VALUE_BYTES
-from gpumesh.records.values import Plain, decode_value, is_entry_name, unpack
+from gpumesh.records.values import ArrayReader, Plain, decode_value, is_entry_name, unpack
 
 _DIGEST: Final = struct.Struct("!BQQQQ")
 _DIGEST_VERSION: Final = 1
@@ -146,9 +146,9 @@ def decode_page(data: bytes) -> list[bytes]:
     """Return the updates in a page, still encoded. Errors: RejectedError."""
     if len(data) > MAX_PAGE_BYTES:
         raise RejectedError("too_large", f"{len(data)} bytes")
-    rows = unpack(data, max_items=MAX_PAGE_BYTES // MIN_UPDATE_BYTES)
-    if not isinstance(rows, list):
-        raise RejectedError("malformed", "not a page")
+    reader = ArrayReader(data, max_inner=0)
+    rows = [reader.item() for _ in range(reader.begin_array(MAX_PAGE_BYTES // MIN_UPDATE_BYTES))]
+    reader.end()
     return [row for row in rows if isinstance(row, bytes)]
 
 
@@ -163,13 +163,15 @@ def decode_summary(data: bytes) -> Summary:
     """Return a checked summary. Errors: RejectedError."""
     if len(data) > MAX_PAGE_BYTES:
         raise RejectedError("too_large", f"{len(data)} bytes")
-    row = unpack(data, max_items=MAX_HOSTS)
-    if not isinstance(row, list) or len(row) != _SUMMARY_FIELDS or not isinstance(row[2], list):
+    reader = ArrayReader(data, max_inner=_SUMMARY_FIELDS)
+    if reader.begin_array(_SUMMARY_FIELDS) != _SUMMARY_FIELDS:
         raise RejectedError("malformed", "not a summary")
-    first, last, rows = row
+    first, last = reader.item(), reader.item()
     if not (_is_id(first) and _is_id(last)):
         raise RejectedError("malformed", "not a range of ids")
-    return Summary(first, last, dict(_summary_row(item) for item in rows))
+    rows = dict(_summary_row(reader.item()) for _ in range(reader.begin_array(MAX_HOSTS)))
+    reader.end()
+    return Summary(first, last, rows)
 
 
 def _summary_row(item: Any) -> tuple[bytes, tuple[int, int]]:

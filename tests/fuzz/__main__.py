@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``: each target under atheris (coverage-guided) for a bounded time, one after the other.
+"""``python -m tests.fuzz``: each target under atheris (guided by coverage) for a bounded time, one by one.
 
 What a target fails on is kept in tests/fuzz/found/ and said with the command that replays it.
 """
@@ -74,8 +74,9 @@ def main(words: list[str] | None = None) -> int:
         return 0
     if args.corpus is not None:
         _run_under_atheris(names[0], args.seconds, args.corpus)
-    failed = []
+    failed: list[str] = []
     for name in names:
+        known = set(FOUND.glob("*-*"))
         sys.stdout.write(f"== {name}: {args.seconds} s\n")
         sys.stdout.flush()
         with tempfile.TemporaryDirectory() as corpus:
@@ -90,11 +91,10 @@ def main(words: list[str] | None = None) -> int:
                 corpus,
             ]
             if subprocess.run(command, check=False).returncode != 0:
-                failed.append(name)
-    for name in failed:
-        sys.stdout.write(
-            f"{name} failed; again: python -m tests.fuzz {name} --replay tests/fuzz/found/{name}-...\n"
-        )
+                found = sorted(set(FOUND.glob("*-*")) - known)
+                failed += [f"python -m tests.fuzz {name} --replay {path}" for path in found] or [name]
+    for command in failed:
+        sys.stdout.write(f"FAILED, again: {command}\n")
     return 1 if failed else 0
 
 

@@ -14,7 +14,7 @@ from gpumesh.model import Address, HostFacts, Identity, Reachability
 from gpumesh.swim.engine import Swim
 from gpumesh.swim.frames import encode
 from gpumesh.swim.parameters import LAN
-from gpumesh.swim.ports import CloseStream, MemberView, OpenStream, SendStream
+from gpumesh.swim.ports import CloseStream, MemberView, OpenStream
 from gpumesh.swim.seal import FleetSealer
 from gpumesh.swim.stream import CHALLENGE_BYTES, Channel
 from gpumesh.swim.wire import Ping, PingReq, decode
@@ -30,6 +30,10 @@ WAITS_S: Final = (0.0, 0.1, 0.6, 1.0, 5.0, 31.0, 400.0)
 
 class Engine(ShellEngine, Protocol):
     """What is driven: membership alone, or the whole brain of a host."""
+
+    def next_event(self) -> object:
+        """Return what happened, None when nothing more did."""
+        ...
 
     def members(self) -> Sequence[MemberView]:
         """Return the member table."""
@@ -173,7 +177,7 @@ class Driver:
                 self._engine.handle_stream_data(action.stream_id, preamble, self._now)
             elif isinstance(action, CloseStream):
                 self._channels.pop(action.stream_id, None)
-            elif isinstance(action, SendStream) and (channel := self._channels.get(action.stream_id)):
+            elif (channel := self._channels.get(action.stream_id)) is not None:
                 channel.feed(action.data)
         while self._engine.next_event() is not None:
             pass

@@ -1,4 +1,4 @@
-"""The fuzzed targets in CI: random bytes, the seeds, what was once found, and how much each input may take."""
+"""The fuzzed targets in CI: random bytes, the seeds, what was once found, and what each input may take."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from tests.fuzz.__main__ import NAMES, main
 from tests.fuzz.targets import TARGETS
 
 FOUND = Path(__file__).parent / "found"
-BASE_BYTES = 64 * 1024
+BASE_BYTES = 256 * 1024
 BYTES_A_BYTE = 128
 """A byte of msgpack makes a tuple at most."""
+DATAGRAM_BYTES = 3 << 20
+"""The plain decoder makes room for 255 items at each of a thousand levels; a datagram does not take more."""
 DECODERS: dict[str, Callable[[bytes], object]] = {
     "datagram": wire.decode,
     "frame": frames.decode,
@@ -35,7 +37,12 @@ GREEDY = (
     b"\xdf\x7f\xff\xff\xff",
     b"\x91" * 1400,
     b"\x9f" * 200,
-    b"\xdc\x03\x20" + b"\xdc\x03\x20" * 300,
+    b"\xdc\x00\xff" * 2900,
+    b"\xdc\x03\x20" * 20_000,
+    b"\x93\x02" + b"\xdc\x03\x20" * 20_000,
+    b"\xdc\x09\xff" * 20_000,
+    b"\x93" + b"\xc4\x10" + bytes(16) + b"\xc4\x10" + bytes(16) + b"\xdc\x3f\xff" * 19_000,
+    b"\xdc\x00\x80" * 2800,
 )
 
 
@@ -56,9 +63,9 @@ def test_seeds_hold_and_so_do_they_with_a_byte_changed(name: str) -> None:
             TARGETS[name].feed(bytes(changed))
 
 
-@pytest.mark.parametrize("path", sorted(FOUND.glob("*-*")), ids=lambda path: path.name)
-def test_what_was_once_found_holds(path: Path) -> None:
-    TARGETS[path.name.partition("-")[0]].feed(path.read_bytes())
+def test_what_was_once_found_holds() -> None:
+    for path in sorted(FOUND.glob("*-*")):
+        TARGETS[path.name.partition("-")[0]].feed(path.read_bytes())
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -73,7 +80,8 @@ def test_no_input_has_more_allocated_than_its_length_warrants(name: str, data: b
     finally:
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert peak_bytes <= BASE_BYTES + BYTES_A_BYTE * len(data)
+    base = DATAGRAM_BYTES if name == "datagram" else BASE_BYTES
+    assert peak_bytes <= base + BYTES_A_BYTE * len(data)
 
 
 def test_every_target_can_be_asked_for_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

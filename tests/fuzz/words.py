@@ -87,11 +87,11 @@ def primary(draw: Draw, seqs: list[int]) -> Primary:
         return Ping(seq, draw.chosen((*IDS, "")))
     if kind == 1:
         return PingReq(seq, draw.chosen(IDS), draw.chosen(ADDRESSES))
-    if kind == 2:  # noqa: PLR2004
+    if kind == 2:
         return Ack(seq, bool(draw.integer(1)))
-    if kind == 3:  # noqa: PLR2004
+    if kind == 3:
         return RelayedAck(seq, draw.chosen(IDS), draw.chosen(EPOCHS), draw.chosen(INCARNATIONS))
-    return Nack(seq) if kind == 4 else Gossip()  # noqa: PLR2004
+    return Nack(seq) if kind == 4 else Gossip()
 
 
 def datagram(draw: Draw, seqs: list[int]) -> bytes:
@@ -112,9 +112,9 @@ def frame(draw: Draw) -> Frame:
     if kind == 1:
         said = [statement(draw) for _ in range(draw.integer(5))]
         return Rows(tuple(Row(one, draw.integer(9)) for one in said if _is_row(one)))  # type: ignore[arg-type]
-    if kind == 2:  # noqa: PLR2004
+    if kind == 2:
         return Summary(draw.blob(), bool(draw.integer(1)))
-    return Page(draw.blob()) if kind == 3 else End()  # noqa: PLR2004
+    return Page(draw.blob()) if kind == 3 else End()
 
 
 def _is_row(one: Statement | Vouch) -> bool:
