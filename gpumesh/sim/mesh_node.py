@@ -11,7 +11,7 @@ from gpumesh.mesh.engine import Mesh
 from gpumesh.model import Address, HostFacts, HostView, Identity, Request
 from gpumesh.placement.rule import place
 from gpumesh.sim.node import Known
-from gpumesh.sim.swim_node import occupancy
+from gpumesh.sim.swim_node import bounds_after_a_turn
 from gpumesh.swim.ports import SwimEvent
 from gpumesh.swim.seal import Sealer
 
@@ -41,6 +41,7 @@ class MeshNode(Mesh):
             now=now,
             unix_offset=unix_offset,
         )
+        self._bounds = bounds_after_a_turn(self.queue_limits)
 
     def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
         self._changes.append(event)
@@ -63,7 +64,8 @@ class MeshNode(Mesh):
 
     def queues(self) -> Mapping[str, tuple[int, int]]:
         """Return size and bound of each queue and table."""
-        return occupancy(self.queue_sizes, self.queue_limits)
+        sizes = self.queue_sizes
+        return {name: (sizes[name], bound) for name, bound in self._bounds.items()}
 
 
 def _said(host: HostView) -> Mapping[str, object]:

@@ -19,7 +19,7 @@ from gpumesh.sim.world import World
 
 PATIENCE: Final = {"wan": 3.0}
 """Suspicion alone takes 30 s and more there."""
-METERED_SHARE: Final = 4
+METERED_SHARE: Final = 8
 """One in so many hosts has the steps of its calls counted, which makes them take twice as long."""
 
 

@@ -56,6 +56,7 @@ class SwimNode:
 
     def __init__(self, swim: Swim, *, now: float, first_beat_s: float) -> None:
         self.swim = swim
+        self._bounds = bounds_after_a_turn(swim.queue_limits)
         self._beat_at = now + first_beat_s
         self.seed = self.swim.seed
         self.wants_seeds = self.swim.wants_seeds
@@ -116,16 +117,14 @@ class SwimNode:
 
     def queues(self) -> Mapping[str, tuple[int, int]]:
         """Return size and bound of each of the engine's queues."""
-        return occupancy(self.swim.queue_sizes, self.swim.queue_limits)
+        sizes = self.swim.queue_sizes
+        return {name: (sizes[name], bound) for name, bound in self._bounds.items()}
 
 
 DRAINED = frozenset({"events", "outbox", "stream_actions"})
 """What a shell empties after each call: what is found there later was forgotten."""
 
 
-def occupancy(sizes: Mapping[str, int], limits: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
-    """Return size and bound of each store, as a shell may leave it."""
-    return {
-        name: (sizes[name], 0 if name.rpartition("/")[2] in DRAINED else limit)
-        for name, limit in limits.items()
-    }
+def bounds_after_a_turn(limits: Mapping[str, int]) -> Mapping[str, int]:
+    """Return what each store may hold once the shell has done its part."""
+    return {name: 0 if name.rpartition("/")[2] in DRAINED else limit for name, limit in limits.items()}

@@ -93,8 +93,8 @@ def main(words: list[str] | None = None) -> int:
             if subprocess.run(command, check=False).returncode != 0:
                 found = sorted(set(FOUND.glob("*-*")) - known)
                 failed += [f"python -m tests.fuzz {name} --replay {path}" for path in found] or [name]
-    for command in failed:
-        sys.stdout.write(f"FAILED, again: {command}\n")
+    for again in failed:
+        sys.stdout.write(f"FAILED, again: {again}\n")
     return 1 if failed else 0
 
 

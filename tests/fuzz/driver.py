@@ -93,7 +93,7 @@ class Driver:
         self._liar = FleetSealer(KEY, FLEET, bytes([2] * 16))
         self._channels: dict[int, Channel] = {}
         self._seqs: list[int] = []
-        self._seen: dict[str, tuple[int, bool, int]] = {}
+        self._seen: dict[str, tuple[int, int]] = {}
         self._own = (0, 0)
 
     def run(self) -> None:
@@ -193,7 +193,7 @@ class Driver:
         for row in rows:
             if row is own:
                 continue
-            rank = (row.epoch, row.reachability is Reachability.LEFT, row.incarnation)
+            rank = (row.epoch, row.incarnation)
             assert self._seen.get(row.host_id, rank) <= rank, "an epoch or incarnation fell"
             self._seen[row.host_id] = rank
         limits = self._engine.queue_limits

@@ -29,14 +29,15 @@ def test_statements_in_any_order_lead_to_the_same_belief(
     for key in keys:
         if precedence(*key) > precedence(*best):
             best = key
-    assert best == (LEFT, 1, 1)
+    assert best[:2] == (LEFT, 1)
 
 
 @given(KEYS, KEYS)
 def test_different_statements_never_tie(
     one: tuple[Reachability, int, int], other: tuple[Reachability, int, int]
 ) -> None:
-    assert (precedence(*one) == precedence(*other)) == (one == other)
+    are_goodbyes_of_one_run = one[0] is other[0] is LEFT and one[1] == other[1]
+    assert (precedence(*one) == precedence(*other)) == (one == other or are_goodbyes_of_one_run)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_every_greater_statement_is_a_transition_of_the_table() -> None:
     for before, after in itertools.product(Reachability, Reachability):
         for incarnation in (0, 1):
             is_greater = precedence(after, 1, incarnation) > precedence(before, 1, 0)
-            if is_greater and before is not LEFT:
+            if is_greater:
                 assert (before, after) in TRANSITIONS
 
 
@@ -70,6 +71,13 @@ def test_left_is_not_left_again_within_its_epoch(after: Reachability) -> None:
     with pytest.raises(TransitionError):
         gone.turn(after, 1, 5, 2.0)
     assert (gone.reachability, gone.incarnation, gone.since_at) == (LEFT, 0, 1.0)
+
+
+def test_a_goodbye_that_was_said_before_a_refutation_lets_no_incarnation_fall() -> None:
+    gone = member()
+    gone.turn(ALIVE, 1, 5, 1.0)
+    gone.turn(LEFT, 1, 2, 2.0)
+    assert (gone.reachability, gone.incarnation) == (LEFT, 5)
 
 
 def test_an_older_epoch_is_no_transition() -> None:
