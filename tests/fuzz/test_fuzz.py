@@ -37,12 +37,12 @@ GREEDY = (
     b"\xdf\x7f\xff\xff\xff",
     b"\x91" * 1400,
     b"\x9f" * 200,
-    b"\xdc\x00\xff" * 2900,
-    b"\xdc\x03\x20" * 20_000,
-    b"\x93\x02" + b"\xdc\x03\x20" * 20_000,
-    b"\xdc\x09\xff" * 20_000,
-    b"\x93" + b"\xc4\x10" + bytes(16) + b"\xc4\x10" + bytes(16) + b"\xdc\x3f\xff" * 19_000,
-    b"\xdc\x00\x80" * 2800,
+    b"\xdc\x00\xff" * 1_000,
+    b"\xdc\x03\x20" * 1_000,
+    b"\x93\x02" + b"\xdc\x03\x20" * 1_000,
+    b"\xdc\x09\xff" * 1_000,
+    b"\x93" + b"\xc4\x10" + bytes(16) + b"\xc4\x10" + bytes(16) + b"\xdc\x3f\xff" * 1_000,
+    b"\xdc\x00\x80" * 1_000,
 )
 
 
@@ -69,9 +69,19 @@ def test_what_was_once_found_holds() -> None:
 
 
 @pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("data", GREEDY, ids=range(len(GREEDY)))
+def test_headers_that_claim_much_have_little_allocated(name: str, data: bytes) -> None:
+    verify_allocation(name, data)
+
+
+@pytest.mark.parametrize("name", DECODERS)
 @settings(max_examples=60, deadline=None)
-@given(data=st.binary(max_size=1400) | st.sampled_from(GREEDY))
+@given(data=st.binary(max_size=1400))
 def test_no_input_has_more_allocated_than_its_length_warrants(name: str, data: bytes) -> None:
+    verify_allocation(name, data)
+
+
+def verify_allocation(name: str, data: bytes) -> None:
     tracemalloc.start()
     try:
         DECODERS[name](data)

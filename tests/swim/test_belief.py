@@ -308,12 +308,11 @@ def test_a_vouch_quells_hearsay_and_makes_own_accusers_wait_anew(bench: Bench) -
     bench.tell(SUSPECT, accuser=A)
     bench.belief.handle_vouch(Vouch(X, 1, 0, B), 12.0)
     assert bench.x.reachability is ALIVE
-    assert bench.x.evidence_at == 12.0, "word of life, though not to this host"
     bench.judging.accuse(bench.x, 20.0, is_sound=True)
     bench.belief.handle_vouch(Vouch(X, 1, 0, B), 30.0)
     assert bench.x.reachability is SUSPECT
     assert bench.x.suspicion is not None
-    assert bench.x.suspicion.started_at == 30.0
+    assert bench.x.suspicion.started_at == bench.x.evidence_at == 30.0
 
 
 @pytest.mark.parametrize(
