@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export XDG_CACHE_HOME ?= $(CURDIR)/.cache
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check unit machines pythons deb bench golden-update fuzz sim-long sim-lifeguard clean setup
+.PHONY: demo test check unit machines pythons test-gpu deb bench golden-update fuzz sim-long sim-lifeguard clean setup
 
 demo: $(VENV)/.demo  ## five hosts with simulated GPUs on loopback; one is killed, one loses a card
 	$(BIN)/gpumesh demo
@@ -23,13 +23,16 @@ check: $(VENV)/.dev  ## lint, format, types, import contracts
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev  ## all tests that need no booted machine
-	$(PYTEST) -m "not machines"
+	$(PYTEST) -m "not machines and not gpu"
 
 machines: $(VENV)/.dev deb  ## Debian 12 and 13 machines booted under systemd-nspawn
 	$(PYTEST) -m machines -s --timeout 1800
 
 pythons: $(VENV)/.dev  ## the unit tests on each Python from 3.10 to 3.13 that is here
 	.ci/pythons
+
+test-gpu: $(VENV)/.dev  ## every value against nvidia-smi on this machine's own GPU; skipped, with the reason, without one
+	$(PYTEST) tests/gpu -m gpu -s -rs
 
 deb:  ## dist/gpumesh_*_all.deb
 	packaging/deb/build

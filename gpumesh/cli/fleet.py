@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Final
 
@@ -102,7 +102,10 @@ def draw_fleet(terminal: Terminal, document: Document, now: float) -> None:
         words = "more than half of the fleet failed at once: this host suspects itself, not them"
         terminal.write(terminal.paint(words, Tone.BAD))
     terminal.write()
-    draw(terminal, _COLUMNS, [_row(terminal, host, now) for host in hosts])
+    outliers: defaultdict[str, list[Document]] = defaultdict(list)
+    for item in document["outliers"]:
+        outliers[item["host_id"]].append(item)
+    draw(terminal, _COLUMNS, [_row(terminal, host, outliers[host["host_id"]], now) for host in hosts])
 
 
 def _headline(terminal: Terminal, document: Document, hosts: list[Document]) -> list[str]:
@@ -119,7 +122,7 @@ def _headline(terminal: Terminal, document: Document, hosts: list[Document]) -> 
     return [f"{name}: {size}, seen by {me}", *states]
 
 
-def _row(terminal: Terminal, host: Document, now: float) -> Row:
+def _row(terminal: Terminal, host: Document, outliers: list[Document], now: float) -> Row:
     gpus, is_past = host["gpus"], host["reachability"] in _PAST
     fit = sum(gpu["verdict"] == "healthy" for gpu in gpus)
     tone = Tone.PLAIN if fit == len(gpus) and not is_past else Tone.WARN
@@ -136,8 +139,20 @@ def _row(terminal: Terminal, host: Document, now: float) -> Row:
             Cell("self" if host["self"] else age(host["evidence_age_s"])),
             Cell(host["address"], Tone.SOFT),
         ),
-        tuple(_notes(terminal, host)),
+        (*_notes(terminal, host), *_differences(terminal, outliers)),
     )
+
+
+def _differences(terminal: Terminal, outliers: list[Document]) -> list[str]:
+    """Return in what a host differs from most of the fleet; it is told, and no fault by itself."""
+    if not outliers:
+        return []
+    parts = [
+        f"{item['item']} {item['found']}, not {item['most']} as {item['num_most']} of {item['num_known']}"
+        for item in outliers
+    ]
+    lines = wrap(f"differs from most: {'; '.join(parts)}", terminal.width, "    ")
+    return [terminal.paint(line, Tone.SOFT) for line in lines]
 
 
 def models(gpus: list[Document]) -> str:

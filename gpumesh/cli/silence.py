@@ -40,7 +40,7 @@ def run_silence(args: argparse.Namespace, session: Session) -> int:
         )
     if args.end:
         document = session.control().post("/v1/unsilence", {"check": args.check, "gpu": args.gpu})
-        return _say(session, document, f"{args.check} counts again, from the next look on")
+        return _say(session, document, f"{args.check} counts again")
     if not args.length or not args.reason:
         raise RequestError("say for how long and why: `gpumesh silence CHECK --for 2h --reason WHY`")
     try:
@@ -49,14 +49,14 @@ def run_silence(args: argparse.Namespace, session: Session) -> int:
         raise RequestError(f"--for {args.length!r}: {error}") from error
     body = {"check": args.check, "gpu": args.gpu, "for_s": for_s, "reason": args.reason}
     document = session.control().post("/v1/silence", body)
-    until = f"silenced until {document['until']}, from the next look on"
+    until = f"silenced until {document['until']}"
     return _say(
         session, document, f"{args.check} is {until}; `gpumesh silence {args.check} --end` takes it back"
     )
 
 
 def _list(session: Session) -> int:
-    document = session.control().get("/v1/silences")
+    document = session.daemon().get("/v1/silences")
     if session.is_json:
         session.print_json(document)
     elif not document["silences"]:

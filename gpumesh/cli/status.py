@@ -59,7 +59,7 @@ def draw_status(terminal: Terminal, host: Document, now: float) -> None:
         terminal.write(f"  {terminal.paint(f'{title:<10}', Tone.SOFT)}{clean(text)}")
     if host["gpus"]:
         terminal.write()
-        draw(terminal, _COLUMNS, [_gpu_row(gpu) for gpu in host["gpus"]])
+        draw(terminal, _COLUMNS, [_gpu_row(terminal, gpu, now) for gpu in host["gpus"]])
     lines = finding_lines(terminal, findings_of(host), host["gpus"], "  ")
     lines += _baseline_lines(terminal, host)
     if lines:
@@ -137,7 +137,7 @@ def _baseline_lines(terminal: Terminal, host: Document) -> list[str]:
     return lines
 
 
-def _gpu_row(gpu: Document) -> Row:
+def _gpu_row(terminal: Terminal, gpu: Document, now: float) -> Row:
     reading = gpu.get("reading") or {}
     clock = reading.get("sm_clock_mhz")
     pcie = (reading.get("pcie_gen"), reading.get("pcie_width"))
@@ -156,8 +156,26 @@ def _gpu_row(gpu: Document) -> Row:
             Cell(f"Gen {pcie[0]} x{pcie[1]}" if None not in pcie else ""),
             Cell(gpu["pci_bus_id"] or UNKNOWN, Tone.SOFT),
             Cell(gpu["uuid"], Tone.SOFT),
-        )
+        ),
+        tuple(terminal.paint(line, Tone.SOFT) for line in _rest_lines(terminal, gpu, now)),
     )
+
+
+def _rest_lines(terminal: Terminal, gpu: Document, now: float) -> list[str]:
+    """Return what a card said before it was let sleep, and how long ago that was; nothing of it is live."""
+    if not gpu.get("resting"):
+        return []
+    last = gpu.get("last_reading")
+    if not last:
+        return wrap("rests and is not woken; not read since the daemon's start", terminal.width, "    ")
+    said = [
+        amount(last["temperature_c"], "°C") if "temperature_c" in last else "",
+        _power(last),
+        _percent(last.get("utilization_gpu_percent")),
+    ]
+    words = ", ".join(part for part in said if part) or "nothing shown here"
+    text = f"rests and is not woken; {since(gpu['last_read'], now)} ago it said {words}"
+    return wrap(text, terminal.width, "    ")
 
 
 def _power(reading: Document) -> str:

@@ -1,5 +1,6 @@
 """One validated configuration: ``gpumesh.toml`` in, frozen values out, or an error that names the key."""
 
+from gpumesh.config.health import HealthConfig
 from gpumesh.config.load import DEFAULT_PATH, load, parse
 from gpumesh.config.schema import (
     BaselineConfig,
@@ -7,7 +8,6 @@ from gpumesh.config.schema import (
     ControlConfig,
     GossipConfig,
     GpuConfig,
-    HealthConfig,
     HostConfig,
     HttpConfig,
     JobsConfig,

@@ -78,6 +78,19 @@ def duration(key: str, default: str, doc: str, *, low: str, high: str) -> Any:
     return setting(key, read, parse_duration(default), f'"{default}"', doc)
 
 
+def duration_or_auto(key: str, doc: str, *, low: str, high: str) -> Any:
+    """Declare a length of time, or "auto" where it follows from others; held in seconds, None for auto."""
+    given = duration(key, low, doc, low=low, high=high).metadata["setting"]
+
+    def read(value: Any) -> float | None:
+        try:
+            return None if value == "auto" else float(given.read(value))
+        except ValueError as error:
+            raise ValueError(f'{error}, or "auto"') from None
+
+    return setting(key, read, None, '"auto"', doc)
+
+
 def parse_duration(value: str) -> float:
     """Return the seconds that ``"1.5s"``, ``"500ms"``, ``"15m"`` or ``"2h"`` stand for."""
     match = _DURATION.fullmatch(value)

@@ -103,6 +103,14 @@ def _check_relations(config: Config) -> None:
         )
     if config.health.hot_c <= config.health.warm_c:
         raise ConfigError(f"{source}: health.hot: must be above health.warm ({config.health.warm_c})")
+    if gpu.interval_min_s is not None and gpu.interval_min_s > gpu.interval_s:
+        raise ConfigError(f"{source}: gpu.interval_min: must be at most gpu.interval ({gpu.interval_s:g}s)")
+    longest_s = max(gpu.interval_s, lease.ttl_s)
+    if gpu.interval_max_s is not None and not gpu.interval_s <= gpu.interval_max_s <= longest_s:
+        raise ConfigError(
+            f"{source}: gpu.interval_max: must be from gpu.interval ({gpu.interval_s:g}s) to lease.ttl "
+            f"({longest_s:g}s), or peers would hold what is older than a lease"
+        )
     if gpu.backend == "simulated" and not gpu.simulated:
         raise ConfigError(f'{source}: gpu.simulated: backend = "simulated" needs at least one profile')
     if gpu.backend == "nvml" and gpu.simulated:

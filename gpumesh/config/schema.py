@@ -14,6 +14,7 @@ from gpumesh.config.fields import (
     boolean,
     choice,
     duration,
+    duration_or_auto,
     endpoint,
     integer,
     labels,
@@ -21,6 +22,7 @@ from gpumesh.config.fields import (
     text,
     texts,
 )
+from gpumesh.config.health import HealthConfig
 
 _HOURS = r"(\d{1,2}:\d{2}-\d{1,2}:\d{2}(\s*,\s*\d{1,2}:\d{2}-\d{1,2}:\d{2})*)?"
 
@@ -143,6 +145,21 @@ class GpuConfig:
         low="200ms",
         high="10m",
     )
+    interval_min_s: float | None = duration_or_auto(
+        "interval_min",
+        "Time between two looks while a fault is about to be told or to go. At most gpu.interval, which "
+        "switches this off; auto: two fifths of it.",
+        low="100ms",
+        high="10m",
+    )
+    interval_max_s: float | None = duration_or_auto(
+        "interval_max",
+        "Time between two looks at a host at rest with nothing to report, towards which it grows, and where "
+        "looks are slow. From gpu.interval, which switches this off, to lease.ttl: what peers hold of this "
+        "host is never older than a lease. auto: twice gpu.interval within that.",
+        low="200ms",
+        high="10m",
+    )
     deadline_s: float = duration(
         "deadline",
         "5s",
@@ -165,62 +182,6 @@ class GpuConfig:
         "simulated_faults",
         "",
         'With backend = "simulated": a TOML file of faults, read again when it changes. For tests.',
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HealthConfig:
-    """Thresholds of the health checks where sites differ; docs/health.md has all, with their sources."""
-
-    warm_c: int = integer(
-        "warm",
-        80,
-        "Degrees Celsius above which a card that names no limit of its own counts as warm.",
-        low=40,
-        high=120,
-    )
-    hot_c: int = integer(
-        "hot",
-        85,
-        "Degrees Celsius above which a card that names no limit of its own counts as hot. Above health.warm.",
-        low=41,
-        high=130,
-    )
-    replay_factor: int = integer(
-        "replay_factor",
-        1,
-        "How many times DCGM's PCIe replays a minute and lane are borne. Raise it for cards on risers.",
-        low=1,
-        high=1000,
-    )
-    stuck_after_s: float = duration(
-        "stuck_after",
-        "10m",
-        "How long a card may be fully used by nobody before it counts as stuck.",
-        low="1m",
-        high="24h",
-    )
-    leak_after_s: float = duration(
-        "leak_after",
-        "10m",
-        "How long memory may be held by nobody before it counts as a leak.",
-        low="1m",
-        high="24h",
-    )
-    leak_mib: int = integer(
-        "leak_memory",
-        1024,
-        "MiB held by nobody from which it counts as a leak: drivers and desktops hold a few hundred.",
-        low=64,
-        high=1048576,
-    )
-    slow_percent: int = integer(
-        "slow_clock",
-        50,
-        "Per cent of its highest clock below which a loaded card without a reason for it counts as slow; 0 "
-        "where clocks are locked on purpose.",
-        low=0,
-        high=100,
     )
 
 
@@ -328,3 +289,17 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
     source: str = ""
     """The file it was read from; empty for defaults."""
+
+    @property
+    def shortest_look_s(self) -> float:
+        """The least time between two looks at the cards, in seconds."""
+        given = self.gpu.interval_min_s
+        return self.gpu.interval_s * 0.4 if given is None else given
+
+    @property
+    def longest_look_s(self) -> float:
+        """The most time between two looks at the cards, in seconds; never beyond a lease by itself."""
+        given = self.gpu.interval_max_s
+        if given is not None:
+            return given
+        return max(self.gpu.interval_s, min(2 * self.gpu.interval_s, self.lease.ttl_s))

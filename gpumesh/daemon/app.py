@@ -209,6 +209,10 @@ class Daemon:
         """Return the feed of events."""
         return self._feed
 
+    def silences(self) -> tuple[Silence, ...]:
+        """Return the silences that stand."""
+        return self._silences.standing()
+
     def is_ready(self) -> tuple[bool, str]:
         """Return whether this host takes new work, and if not, why."""
         me = self.view().me
@@ -222,18 +226,19 @@ class Daemon:
         self._publish_admission()
 
     def silence(self, check: str, gpu: str, for_s: float, reason: str) -> Silence:
-        """Silence a check on this host or one of its cards; kept across restarts. Errors: RequestError."""
+        """Silence a check on this host or one of its cards, at once; kept across restarts.
+
+        Errors: RequestError.
+        """
         made = self._silences.add(check, self._subject(gpu), for_s, reason)
+        self._look.take_silences()
         _log.info("%s is silenced for %g s: %s", check, for_s, reason)
         return made
 
     def end_silence(self, check: str, gpu: str) -> None:
         """End a silence before its time. Errors: RequestError."""
         self._silences.end(check, self._subject(gpu))
-
-    def silences(self) -> tuple[Silence, ...]:
-        """Return the silences that stand."""
-        return self._silences.standing()
+        self._look.take_silences()
 
     def begin_leave(self) -> None:
         """Say goodbye and stop, once the answer to the request has gone out."""

@@ -1,21 +1,25 @@
 """Prober processes that an earlier look left behind, stuck in the driver: no further one starts behind them.
 
-A one-shot check has no memory, so what is stuck is found in /proc: a prober whose starter is gone, or one
-that waits inside the kernel (state D). Left by whom does not matter, the daemon's own counts as well
+Neither a one-shot check nor a daemon that starts has a memory of them, so what is stuck is found in /proc: a
+prober whose starter is gone, or one that waits inside the kernel (state D). Left by whom does not matter
 (gpud#117: one more process stuck at each check). Only processes of root, of the daemon's user and of our own
 are believed: anybody can give a process this name.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gpumesh.health.devices import Probe
+
 PROBER: Final = b"gpumesh.daemon.prober_child"
+SECOND_GLANCE_S: Final = 0.5
 _MAX_BYTES: Final = 4096
 _STATE, _PARENT, _STARTED = 0, 1, 19
 """Places in ``/proc/<pid>/stat`` behind the process's name (proc(5), fields 3, 4 and 22)."""
@@ -28,16 +32,40 @@ class StuckProber:
     pid: int
     started_at: float
     """Boot clock, seconds."""
+    is_orphan: bool
+    """Whoever started it is gone; otherwise it may be another's look that is under way."""
 
 
-def stuck_probers(root: Path, state_dir: Path) -> tuple[StuckProber, ...]:
+async def surely_stuck(root: Path, state_dir: Path | None = None) -> tuple[StuckProber, ...]:
+    """Return the probers that are stuck at two glances, oldest first; never raises.
+
+    One glance cannot tell stuck from about to end. The second one is half a second later, where it is needed.
+    """
+    stuck = stuck_probers(root, state_dir)
+    if not stuck:
+        return ()
+    await asyncio.sleep(SECOND_GLANCE_S)
+    again = set(stuck_probers(root, state_dir))
+    return tuple(item for item in stuck if item in again)
+
+
+def hung_behind(stuck: Collection[StuckProber], now: float) -> Probe:
+    """Return what a look is that was not begun because of these; ``now`` is seconds on the boot clock."""
+    oldest = min(stuck, key=lambda item: item.started_at)
+    hung_for_s = max(0.0, now - oldest.started_at)
+    error = f"an earlier look (process {oldest.pid}) is stuck in the driver; none is started behind it"
+    return Probe(driver=None, is_hung=True, hung_for_s=hung_for_s, error=error)
+
+
+def stuck_probers(root: Path, state_dir: Path | None = None) -> tuple[StuckProber, ...]:
     """Return the probers under ``root``/proc that are stuck now, oldest first; never raises.
 
-    One glance cannot tell stuck from about to end: ask twice, and believe what stands in both.
+    ``state_dir``: whose owner is believed too, for a caller that is not the daemon.
     """
     trusted = {0, os.geteuid()}
-    with suppress(OSError):
-        trusted.add(state_dir.stat().st_uid)
+    if state_dir is not None:
+        with suppress(OSError):
+            trusted.add(state_dir.stat().st_uid)
     found = [stuck for path in _processes(root) if (stuck := _examine(path, trusted)) is not None]
     return tuple(sorted(found, key=lambda item: item.started_at))
 
@@ -62,8 +90,9 @@ def _examine(path: Path, trusted: set[int]) -> StuckProber | None:
     except (OSError, ValueError, IndexError):
         return None
     is_over = state in (b"Z", b"X")
-    is_stuck = not is_over and (state == b"D" or parent != starter)
-    return StuckProber(int(path.name), started_at) if is_stuck else None
+    is_orphan = parent != starter
+    is_stuck = not is_over and (state == b"D" or is_orphan)
+    return StuckProber(int(path.name), started_at, is_orphan) if is_stuck else None
 
 
 def _is_contained(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The host's look at itself: probe, judge, publish - every interval, for as long as the daemon lives."""
+"""The host's look at itself: probe, judge, publish - again and again, for as long as the daemon lives."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from gpumesh.daemon.hostprobe import HostProber
 from gpumesh.daemon.kmsg import KernelLog
 from gpumesh.daemon.prober import Prober
 from gpumesh.daemon.statedir import StateDirectory
+from gpumesh.health.cadence import Cadence
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
 from gpumesh.health.inventory import Inventory
+from gpumesh.health.lastreadings import LastReadings
 from gpumesh.health.rules import HOST, subject_of
 from gpumesh.health.silences import Silences
 from gpumesh.health.xid_catalogue import kind_of
@@ -47,9 +49,10 @@ class Look:
 
     ``own_findings`` gives what the daemon finds about itself at an instant (boot clock, Unix); ``on_report``
     is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
-    sharing rule says; ``silences`` is read with each look; ``on_event`` is given what is news to people.
-    While ``is_drained`` says so and no program computes any more, the driver is let go of, so that it can be
-    upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and /dev/kmsg are read.
+    sharing rule says; ``silences`` is read with each look and by :meth:`take_silences`; ``on_event`` is given
+    what is news to people. While ``is_drained`` says so and no program computes any more, the driver is let
+    go of, so that it can be upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and
+    /dev/kmsg are read.
     """
 
     def __init__(
@@ -85,6 +88,8 @@ class Look:
             silences=silences,
             settled_xids=settled_from_json(state.read(XIDS), identity.boot_id),
         )
+        self._cadence = Cadence(config)
+        self._last_readings = LastReadings()
         self._kept = self._health.inventory
         self._kept_xids = self._health.settled_xids
         self._sharing = Sharing(config.sharing)
@@ -100,11 +105,10 @@ class Look:
             try:
                 await self.look_once()
             except Exception:  # noqa: BLE001 - our own bug must not leave the host unwatched
-                _log.exception(
-                    "a look at this host failed; the next one is in %g s", self._config.gpu.interval_s
-                )
+                pause_s = self._cadence.handle_failure()
+                _log.exception("a look at this host failed; the next one is in %g s", pause_s)
             # A slow look delays the next one instead of piling up (nvidia_gpu_exporter#90).
-            next_at = max(next_at + self._config.gpu.interval_s, loop.time())
+            next_at = max(next_at + self._cadence.pause_s, loop.time())
             await asyncio.sleep(next_at - loop.time())
 
     async def look_once(self) -> None:
@@ -118,8 +122,9 @@ class Look:
         log = self._kernel_log.read_new(now)
         host = replace(host, kernel_lines=log.lines, kernel_log_error=log.error)
         report = self._health.handle_probe(probe, host, now, unix)
-        self.latest = replace(probe, xids=self._health.xids())
+        self.latest = self._last_readings.handle_probe(replace(probe, xids=self._health.xids()), unix)
         self.num_looks += 1
+        self._cadence.handle_look(report, probe, now, is_unsettled=self._health.is_unsettled)
         self._keep_inventory()
         self._keep_xids()
         for news in self._health.next_xid_news():
@@ -133,6 +138,13 @@ class Look:
         unix = now + unix_offset()
         self.latest = Probe(driver=None, error=RELEASED, xids=self._health.xids())
         self._publish(self._health.handle_release(RELEASED, unix), now, unix)
+        self._cadence.handle_failure()
+        self._on_report()
+
+    def take_silences(self) -> None:
+        """Publish what silences that were made or ended change; the cards are not looked at for it."""
+        now = boot_time()
+        self._publish(self._health.handle_silences(now), now, now + unix_offset())
         self._on_report()
 
     def _publish(self, report: HealthReport, now: float, unix: float) -> None:
@@ -151,7 +163,11 @@ class Look:
     @property
     def counters(self) -> dict[str, float]:
         """The looks' own counters, for metrics."""
-        return {"looks_total": self.num_looks, "kernel_log_lost_total": self._kernel_log.num_lost}
+        return {
+            "looks_total": self.num_looks,
+            "look_interval_seconds": self._cadence.pause_s,
+            "kernel_log_lost_total": self._kernel_log.num_lost,
+        }
 
     async def close(self) -> None:
         """Let go of the driver."""

@@ -19,7 +19,7 @@ from gpumesh.daemon.clock import boot_time, unix_offset
 from gpumesh.daemon.hostprobe import HostProber
 from gpumesh.daemon.identity import read_boot_id
 from gpumesh.daemon.kmsg import KernelLog
-from gpumesh.daemon.leftovers import stuck_probers
+from gpumesh.daemon.leftovers import hung_behind, surely_stuck
 from gpumesh.daemon.prober import Prober
 from gpumesh.health.devices import Probe
 from gpumesh.health.engine import Health
@@ -38,7 +38,6 @@ from gpumesh.status.documents import (
 )
 
 Document = dict[str, Any]
-SECOND_GLANCE_S: Final = 0.5
 KERNEL_LOG_READS: Final = 16
 _MAX_BYTES: Final = 4 << 20
 
@@ -74,15 +73,9 @@ async def _look(config: Config, root: Path) -> Document:
 
 
 async def _probe(config: Config, root: Path, state_dir: Path, host_id: str) -> Probe:
-    stuck = set(stuck_probers(root, state_dir))
+    stuck = await surely_stuck(root, state_dir)
     if stuck:
-        await asyncio.sleep(SECOND_GLANCE_S)
-        stuck &= set(stuck_probers(root, state_dir))
-    if stuck:
-        oldest = min(stuck, key=lambda item: item.started_at)
-        hung_for_s = max(0.0, boot_time() - oldest.started_at)
-        error = f"an earlier look (process {oldest.pid}) is stuck in the driver; none is started behind it"
-        return Probe(driver=None, is_hung=True, hung_for_s=hung_for_s, error=error)
+        return hung_behind(stuck, boot_time())
     prober = Prober(config.gpu, host=host_id, root=root)
     try:
         return await prober.probe()

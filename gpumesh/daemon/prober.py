@@ -1,8 +1,9 @@
 """The daemon's side of looking at the cards: one child at a time, a deadline, patience with a stuck driver.
 
 A driver that does not answer is a finding, told at each look with the call it is stuck in and since when;
-the cards that had answered are kept. A second child is never started behind a stuck one (gpud#117); it is
-asked to end first and killed only long after that (dcgm-exporter#84). What comes late is taken up again.
+the cards that had answered are kept. A second child is never started behind a stuck one (gpud#117), not even
+behind one of an earlier run; it is asked to end first and killed only long after that (dcgm-exporter#84).
+What comes late is taken up again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpumesh.config import GpuConfig
+from gpumesh.daemon.clock import boot_time
+from gpumesh.daemon.leftovers import StuckProber, hung_behind, surely_stuck
 from gpumesh.daemon.library_traces import library_traces
 from gpumesh.daemon.prober_process import ProberProcess
 from gpumesh.daemon.prober_wire import Backend, device_state, driver_info
@@ -141,6 +144,9 @@ class Prober:
         if self._child is None:
             if self._is_to_wait():
                 return self._hung_too(self._failure)
+            orphans = await self._orphans()
+            if orphans:
+                return hung_behind(orphans, boot_time())
             try:
                 self._start()
             except OSError as error:
@@ -181,6 +187,12 @@ class Prober:
                 child.terminate()
                 await child.wait_reaped(_END_S)
             child.release()
+
+    async def _orphans(self) -> tuple[StuckProber, ...]:
+        """Return the children of an earlier run of the daemon that are still stuck in the driver."""
+        if self._backend.kind != "nvml":
+            return ()
+        return tuple(item for item in await surely_stuck(Path(self._backend.root)) if item.is_orphan)
 
     def _start(self) -> None:
         self._ready, self._has_answered, self._is_restart_due = asyncio.Event(), False, False

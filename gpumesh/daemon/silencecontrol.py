@@ -1,17 +1,17 @@
-"""Silences over the control socket: made, listed, ended."""
+"""Silences over the control socket: made and ended. Reading them takes no right: see ``/v1/silences``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 
 from gpumesh.daemon.controlbody import read_body
 from gpumesh.errors import RequestError
 from gpumesh.health.silences import Silence
-from gpumesh.status.documents import instant
+from gpumesh.status.documents import silence_document
 from gpumesh.status.problem import ProblemError
 
 T = TypeVar("T")
@@ -31,13 +31,9 @@ class Silenced(Protocol):
         """End a silence before its time."""
         ...
 
-    def silences(self) -> Sequence[Silence]:
-        """Return those that stand."""
-        ...
-
 
 def add_silence_routes(app: web.Application, silenced: Silenced) -> None:
-    """Add ``/v1/silence``, ``/v1/unsilence`` and ``/v1/silences`` to the control socket's application."""
+    """Add ``/v1/silence`` and ``/v1/unsilence`` to the control socket's application."""
 
     async def silence(request: web.Request) -> web.Response:
         body = await read_body(request, _WANTED)
@@ -47,19 +43,15 @@ def add_silence_routes(app: web.Application, silenced: Silenced) -> None:
         made = _or_problem(
             lambda: silenced.silence(body["check"], body.get("gpu", ""), float(body["for_s"]), reason)
         )
-        return web.json_response(_document(made))
+        return web.json_response(silence_document(made))
 
     async def unsilence(request: web.Request) -> web.Response:
         body = await read_body(request, _ENDED)
         _or_problem(lambda: silenced.end_silence(body.get("check", ""), body.get("gpu", "")))
         return web.json_response({"ended": True})
 
-    async def silences(_request: web.Request) -> web.Response:
-        return web.json_response({"silences": [_document(item) for item in silenced.silences()]})
-
     app.router.add_post("/v1/silence", silence)
     app.router.add_post("/v1/unsilence", unsilence)
-    app.router.add_get("/v1/silences", silences)
 
 
 def _or_problem(change: Callable[[], T]) -> T:
@@ -67,12 +59,3 @@ def _or_problem(change: Callable[[], T]) -> T:
         return change()
     except RequestError as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, str(error), kind="malformed-request") from error
-
-
-def _document(silence: Silence) -> dict[str, Any]:
-    return {
-        "check": silence.check,
-        "subject": silence.subject,
-        "until": instant(silence.until),
-        "reason": silence.reason,
-    }

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
+from gpumesh.config import HealthConfig
 from gpumesh.health.checks import CHECKS
 from gpumesh.health.rules import Check, Rule
-from gpumesh.health.verdicts import CLEAN_LOOKS
 
+_DEFAULTS: Final = HealthConfig()
 _INTRO: Final = f"""\
 # Health checks
 
@@ -17,9 +18,9 @@ _INTRO: Final = f"""\
 
 Every look at the cards goes through the checks below. What a check sees becomes a finding once it has been
 seen for the time in the column *stands after* without a break (*at once* for hard facts), and goes once it
-has been away for the time in *goes after*, and for at least {CLEAN_LOOKS} looks in a row. A value that a
-card cannot give is not judged; a card that could not be read keeps its findings and is `unknown`, never
-`healthy`.
+has been away for the time in *goes after*, and for at least {_DEFAULTS.clean_looks} looks in a row. A value
+that a card cannot give is not judged; a card that could not be read keeps its findings and is `unknown`,
+never `healthy`.
 
 | severity | makes its subject |
 |---|---|
@@ -27,14 +28,25 @@ card cannot give is not judged; a card that could not be read keeps its findings
 | warning | `degraded`: takes work only from requests that allow it |
 | info | nothing: it is told |
 
-Thresholds that name a key, such as `health.leak_after`, are the site's to change (docs/gpumesh.toml). An
-operator can silence a check, or one finding of it, for a time: `gpumesh silence pcie/width --for 2h --reason
-...`; it is shown then and does not count.
+Numbers are the defaults; the keys in the column *settings* are the site's to change, in `[health]` of the
+configuration (docs/gpumesh.toml), and `clean_looks` and `recover_after` for every finding at once. An
+operator can silence a check, or one finding of it, for a time: `gpumesh silence pcie/width --for 2h
+--reason ...`; it is shown then and does not count.
 
 A finding about a card stands on the card (`gpu/<uuid>`) and leaves the others in service; one about the
 driver or the host stands on `host`.
 """
 
+_HEAD: Final = (
+    "finding",
+    "seen when",
+    "severity",
+    "stands after",
+    "goes after",
+    "settings",
+    "action",
+    "source",
+)
 _UNITS: Final = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -44,27 +56,43 @@ def describe() -> str:
 
 
 def _check(check: Check) -> str:
-    head = (
-        "| finding | seen when | severity | stands after | goes after | action | source "
-        "|\n|---|---|---|---|---|---|---|"
-    )
+    head = [_joined(_HEAD), "|---" * len(_HEAD) + "|"]
     rows = [_row(rule) for rule in check.rules]
     advice = [f"- `{rule.code}`: {rule.advice}." for rule in check.rules if rule.advice]
     told = ["", "What to do:", "", *advice] if advice else []
     return "\n".join(
-        [f"## `{check.name}`", "", check.about.strip().replace("``", "`"), "", head, *rows, *told, ""]
+        [f"## `{check.name}`", "", check.about.strip().replace("``", "`"), "", *head, *rows, *told, ""]
     )
 
 
 def _row(rule: Rule) -> str:
-    clear = _length(rule.clear_s) if rule.clear_s else f"{CLEAN_LOOKS} looks"
-    stand = _length(rule.stand_s) if rule.stand_s else "at once"
-    cells = (f"`{rule.code}`", rule.threshold, rule.severity, stand, clear, rule.action, rule.source)
+    clear_s, stand_s = rule.goes_after_s(_DEFAULTS), rule.stands_after_s(_DEFAULTS)
+    clear = _length(clear_s) if clear_s else f"{_DEFAULTS.clean_looks} looks"
+    stand = _length(stand_s) if stand_s else "at once"
+    shown = {key: _default(key) for key in rule.settings}
+    settings = ", ".join(f"`{key}`" for key in rule.settings)
+    cells = (
+        f"`{rule.code}`",
+        rule.threshold.format_map(shown),
+        rule.severity,
+        stand,
+        clear,
+        settings,
+        rule.action,
+        rule.source,
+    )
     return _joined(str(cell).replace("|", "\\|") for cell in cells)
 
 
 def _joined(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def _default(key: str) -> str:
+    """Return a default as people read it: numbers as they are, durations with their unit."""
+    setting = HealthConfig.setting(key)
+    is_length = setting.shown.startswith('"')
+    return _length(_DEFAULTS.value(key)) if is_length else setting.shown
 
 
 def _length(seconds: float) -> str:

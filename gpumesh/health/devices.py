@@ -71,6 +71,8 @@ class MigInstance:
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
     memory_free_bytes: int | None = None
+    num_multiprocessors: int | None = None
+    """Streaming multiprocessors of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ class Process:
     name: str | None = None
     user: str | None = None
     """Whose process it is, by name or else by number; None where /proc does not tell."""
+    state: str | None = None
+    """The kernel's letter: R, S, D, Z …; X: it knows no such process; None where /proc does not tell."""
+    gpu_instance: int | None = None
+    """With the next: the MIG instance that it runs in; None on a card that is whole."""
+    compute_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +115,15 @@ class Reading:
     utilization_memory_percent: int | None = None
     utilization_encoder_percent: int | None = None
     utilization_decoder_percent: int | None = None
+    utilization_jpeg_percent: int | None = None
+    utilization_ofa_percent: int | None = None
+    """The optical flow accelerator."""
     memory_used_bytes: int | None = None
     memory_free_bytes: int | None = None
     memory_reserved_bytes: int | None = None
+    bar1_total_bytes: int | None = None
+    """The window through which the host and other devices reach the card's memory. Read once in a while."""
+    bar1_used_bytes: int | None = None
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     graphics_clock_mhz: int | None = None
@@ -151,6 +164,17 @@ class Reading:
     ecc_dbe_volatile: int | None = None
     ecc_sbe_aggregate: int | None = None
     ecc_dbe_aggregate: int | None = None
+    ecc_sram_corrected_volatile: int | None = None
+    """By where they were: in the caches (SRAM) or in the card's memory (DRAM). Read once in a while."""
+    ecc_sram_uncorrected_volatile: int | None = None
+    ecc_sram_corrected_aggregate: int | None = None
+    ecc_sram_uncorrected_aggregate: int | None = None
+    ecc_dram_corrected_volatile: int | None = None
+    ecc_dram_uncorrected_volatile: int | None = None
+    ecc_dram_corrected_aggregate: int | None = None
+    ecc_dram_uncorrected_aggregate: int | None = None
+    ecc_sram_threshold_exceeded: bool | None = None
+    """The driver's word that the caches had more errors than the card may have. Told to root alone."""
     retired_sbe: int | None = None
     retired_dbe: int | None = None
     retired_pending: bool | None = None
@@ -204,6 +228,10 @@ class DeviceState:
     """Xids that the driver has told of this card since the last look."""
     is_resting: bool = False
     """Asleep, or about to be: the card was not touched, and what is known of it stands."""
+    last_reading: Reading | None = None
+    """Of a resting card: what it said when it was read last. Not what it would say now."""
+    last_read_unix: float | None = None
+    """When that was, Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ and nothing in it moves with the noise of a reading: what it holds travels to th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -55,14 +56,14 @@ class Health:
         self._config = config
         self._inventory = inventory or Inventory()
         self._baseline = baseline or baselines.load(config.baseline)
-        self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.gpu.interval_s))
+        self._standing = Standing(max(LEAST_GAP_S, GAP_INTERVALS * config.longest_look_s), config.health)
         self._host_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, HostCheck)]
         self._card_checks = [(check, check.start(config)) for check in CHECKS if isinstance(check, CardCheck)]
         self._silences = silences or Silences()
         self._looked_at = 0.0
         self._free: dict[str, FreeMemory] = {}
         self._lines = LineReader()
-        self._xids = XidLog(settled_xids or {})
+        self._xids = XidLog(config.health, settled_xids or {})
         self._now = self._unix_offset = 0.0
         self._released_at: float | None = None
         self._driver_version: str | None = None
@@ -71,6 +72,8 @@ class Health:
             verdict=Verdict.UNKNOWN,
             gpus=tuple(_remembered(card) for card in self._inventory.cards),
         )
+        self._conclude_again: Callable[[], HealthReport] = lambda: self._report
+        """What was concluded last, with the silences that stand now."""
 
     @property
     def inventory(self) -> Inventory:
@@ -81,6 +84,11 @@ class Health:
     def report(self) -> HealthReport:
         """The latest report; before the first probe everything is unknown."""
         return self._report
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a fault is soon to be told, or one that was told soon to go: worth looking more often."""
+        return self._standing.is_unsettled()
 
     @property
     def settled_xids(self) -> Mapping[str, float]:
@@ -127,7 +135,15 @@ class Health:
         self._run_card_checks(cards, now, unix)
         known = {HOST} | {subject_of(card.uuid) for card in self._inventory.cards}
         self._standing.keep_subjects(known.__contains__)
-        report = self._conclude(stock, baseline)
+        self._conclude_again = functools.partial(self._conclude, stock, baseline)
+        return self._take(self._conclude_again())
+
+    def handle_silences(self, now: float) -> HealthReport:
+        """Take silences that were made or ended into account at once, without another look."""
+        self._looked_at = now
+        return self._take(self._conclude_again())
+
+    def _take(self, report: HealthReport) -> HealthReport:
         if report != self._report:
             self._report = report
         return self._report
@@ -204,17 +220,19 @@ class Health:
         """
         if self._released_at is None:
             self._released_at = unix
-        stock = Stock(self._inventory, is_complete=False)
-        report = self._conclude(stock, self._report.baseline)
-        note = Finding("driver", HOST, Severity.INFO, reason, evidence=_RELEASED, since=self._released_at)
+        self._conclude_again = functools.partial(
+            self._conclude_released, reason, self._released_at, self._report.baseline
+        )
+        return self._take(self._conclude_again())
+
+    def _conclude_released(self, reason: str, since: float, baseline: Baseline | None) -> HealthReport:
+        report = self._conclude(Stock(self._inventory, is_complete=False), baseline)
+        note = Finding("driver", HOST, Severity.INFO, reason, evidence=_RELEASED, since=since)
         gpus = tuple(
             replace(gpu, findings=(*gpu.findings, replace(note, subject=subject_of(gpu.uuid))))
             for gpu in report.gpus
         )
-        report = replace(report, findings=(*report.findings, note), gpus=gpus)
-        if report != self._report:
-            self._report = report
-        return self._report
+        return replace(report, findings=(*report.findings, note), gpus=gpus)
 
     def _rested(self, known: KnownCard, findings: tuple[Finding, ...]) -> Gpu:
         """Return what was last concluded of a card that was let sleep since."""

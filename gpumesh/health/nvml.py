@@ -20,7 +20,7 @@ from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Reading
 from gpumesh.health.nvml_card import Card, Known, Session
 from gpumesh.health.nvml_events import EventWatch
 from gpumesh.health.nvml_mig import read_instances, read_layout, read_mig_mode
-from gpumesh.health.nvml_processes import Users, read_processes
+from gpumesh.health.nvml_processes import read_processes
 from gpumesh.health.nvml_readings import read_memory, read_remapped, read_seldom, read_utilization
 from gpumesh.health.nvml_table import (
     FIELDS,
@@ -33,6 +33,7 @@ from gpumesh.health.nvml_table import (
     as_text,
 )
 from gpumesh.health.plausible import keep_plausible, keep_plausible_memory
+from gpumesh.health.processtable import ProcessTable
 
 SELDOM_LOOKS: Final = 12
 """What hardly ever changes is read with every so many looks: once a minute at the default interval."""
@@ -49,7 +50,7 @@ class NvmlDriver:
     def __init__(self, *, root: Path = Path("/"), announce: Callable[[str], None] = lambda _: None) -> None:
         self._root = root
         self._announce = announce
-        self._users = Users(root)
+        self._table = ProcessTable(root)
         self._session: Session | None = None
         self._watch: EventWatch | None = None
         self._known: dict[str, Known] = {}
@@ -191,7 +192,7 @@ class NvmlDriver:
                 memory_used_bytes=memory.get("used"),
                 memory_free_bytes=memory.get("free"),
                 memory_reserved_bytes=memory.get("reserved"),
-                processes=read_processes(card, self._root, self._users),
+                processes=read_processes(card, self._table, card.known.mig_layout or ()),
             )
         )
         card.num_dropped += num_dropped

@@ -92,10 +92,10 @@ class Card:
         values: dict[str, Any] = {}
         for number, answer in zip(wanted, answers or (), strict=False):
             name, convert = fields[number]
-            if answer.nvmlReturn == 0 and 0 <= answer.valueType < len(FIELD_MEMBERS):
-                values[name] = convert(getattr(answer.value, FIELD_MEMBERS[answer.valueType]))
-            elif answer.nvmlReturn != 0:
+            if answer.nvmlReturn != 0:
                 self._note_field(number, answer.nvmlReturn)
+            elif (value := _member(answer)) is not None:
+                values[name] = convert(value)
         return values
 
     def _note_field(self, number: FieldKey, code: int) -> None:
@@ -113,3 +113,10 @@ class Card:
     def _note(self, error: DriverError) -> None:
         if error.code not in nvml_errors.ABSENT_THIS_TIME:
             self.error = self.error or error
+
+
+def _member(answer: Any) -> Any:
+    """Return a field's value; None for a type that this binding is too old for."""
+    if not 0 <= answer.valueType < len(FIELD_MEMBERS):
+        return None
+    return getattr(answer.value, FIELD_MEMBERS[answer.valueType], None)

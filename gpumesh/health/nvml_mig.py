@@ -58,7 +58,17 @@ def _instance(card: Card, handle: Any) -> MigInstance:
         gpu_instance=int(call("nvmlDeviceGetGpuInstanceId", index, handle)),
         compute_instance=int(call("nvmlDeviceGetComputeInstanceId", index, handle)),
         profile=profile[1] if profile else "",
+        num_multiprocessors=_num_multiprocessors(card, handle),
     )
+
+
+def _num_multiprocessors(card: Card, handle: Any) -> int | None:
+    try:
+        return int(card.session.call("nvmlDeviceGetAttributes_v2", card.index, handle).multiprocessorCount)
+    except GpuLostError:
+        raise
+    except DriverError:
+        return None
 
 
 def _with_memory(card: Card, handle: Any, instance: MigInstance) -> MigInstance:

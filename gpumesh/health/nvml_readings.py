@@ -27,10 +27,25 @@ class _FabricInfo(ctypes.Structure):
     )
 
 
+class _SramErrorStatus(ctypes.Structure):
+    """nvml.h's nvmlEccSramErrorStatus_v1_t; older bindings have no such call."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        ("counts", ctypes.c_ulonglong * 11),
+        ("is_threshold_exceeded", ctypes.c_uint),
+    )
+
+
+_SRAM_ERROR_STATUS_V1: Final = ctypes.sizeof(_SramErrorStatus) | 1 << 24
+
+
 def read_seldom(card: Card, virtualization: int | None, num_nvlinks: int | None) -> dict[str, Any]:
     """Return what changes so rarely that a look once in a while will do."""
     values: dict[str, Any] = {call.field: card.ask(call) for call in SELDOM}
     values |= _ecc_mode(card)
+    values |= _sram_status(card)
+    values |= _bar1(card)
     values |= _fabric(card)
     if virtualization != _VGPU:
         # In a vGPU's guest each such call puts a warning into the kernel's log.
@@ -45,6 +60,20 @@ def _ecc_mode(card: Card) -> dict[str, Any]:
     if answer is None:
         return {}
     return {"ecc_enabled": bool(answer[0]), "ecc_enabled_pending": bool(answer[1])}
+
+
+def _sram_status(card: Card) -> dict[str, Any]:
+    found = _SramErrorStatus(version=_SRAM_ERROR_STATUS_V1)
+    if card.ask(Call("sram", ("nvmlDeviceGetSramEccErrorStatus",)), ctypes.byref(found)) is None:
+        return {}
+    return {"ecc_sram_threshold_exceeded": bool(found.is_threshold_exceeded)}
+
+
+def _bar1(card: Card) -> dict[str, Any]:
+    answer = card.ask(Call("bar1", ("nvmlDeviceGetBAR1MemoryInfo",)))
+    if answer is None:
+        return {}
+    return {"bar1_total_bytes": int(answer.bar1Total), "bar1_used_bytes": int(answer.bar1Used)}
 
 
 def _fabric(card: Card) -> dict[str, Any]:

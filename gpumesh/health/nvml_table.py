@@ -20,6 +20,8 @@ _LIMIT_SHUTDOWN: Final = 0
 _LIMIT_SLOWDOWN: Final = 1
 _LIMIT_MEMORY_MAX: Final = 2
 _LIMIT_GPU_MAX: Final = 3
+_LOCATION_DRAM: Final = 2
+_LOCATION_SRAM: Final = 7
 
 
 def as_is(answer: Any) -> Any:
@@ -95,6 +97,8 @@ READING: Final = (
     Call("power_limit_enforced_w", ("nvmlDeviceGetEnforcedPowerLimit",), convert=from_milli),
     Call("utilization_encoder_percent", ("nvmlDeviceGetEncoderUtilization",), convert=first),
     Call("utilization_decoder_percent", ("nvmlDeviceGetDecoderUtilization",), convert=first),
+    Call("utilization_jpeg_percent", ("nvmlDeviceGetJpgUtilization",), convert=first),
+    Call("utilization_ofa_percent", ("nvmlDeviceGetOfaUtilization",), convert=first),
     Call("sm_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_SM,)),
     Call("memory_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_MEMORY,)),
     Call("graphics_clock_mhz", ("nvmlDeviceGetClockInfo",), (_CLOCK_GRAPHICS,)),
@@ -161,6 +165,16 @@ FIELDS: Final[Fields] = MappingProxyType(
 SELDOM: Final = (
     Call("display_active", ("nvmlDeviceGetDisplayActive",), convert=bool),
     Call("addressing_mode", ("nvmlDeviceGetAddressingMode",)),
+    *(
+        Call(
+            f"ecc_{where}_{kind}_{span}",
+            ("nvmlDeviceGetMemoryErrorCounter",),
+            (error, counter, location),
+        )
+        for where, location in (("sram", _LOCATION_SRAM), ("dram", _LOCATION_DRAM))
+        for kind, error in (("corrected", 0), ("uncorrected", 1))
+        for span, counter in (("volatile", 0), ("aggregate", 1))
+    ),
 )
 """Read once in a while, one value a call."""
 

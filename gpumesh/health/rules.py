@@ -6,12 +6,13 @@ the row in docs/health.md. Adding a check is one file in ``checks/`` and one lin
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from gpumesh.config import Config
+from gpumesh.config import Config, HealthConfig
 from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Reading
 from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.stock import Stock
@@ -31,17 +32,40 @@ class Rule:
     code: str
     """Short stable word, unique within the check."""
     threshold: str
-    """When it is seen, for people."""
+    """When it is seen, for people; ``{fan_hot}`` stands for what ``[health]`` says under that key."""
     severity: Severity
     action: Action
     source: str
     """Where the threshold comes from."""
     advice: str = ""
     """What to do, where the action's word is not enough."""
-    stand_s: float = 0.0
-    """Seconds for which it must be seen without a break before it is a finding; 0: a hard fact, at once."""
+    stand: str = ""
+    """The key of ``[health]`` that says how long it must be seen without a break before it is a finding.
+
+    Empty: a hard fact, at once.
+    """
+    clear: str = ""
+    """The key that says how long it must be away, where that is the site's to say."""
     clear_s: float = 0.0
     """Seconds for which it must be away, besides a few clean looks, before the finding goes."""
+
+    goes_by: tuple[str, ...] = ()
+    """Keys that bear on it and stand nowhere else in the rule."""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The keys of ``[health]`` that it goes by."""
+        named = [name for _, name, _, _ in string.Formatter().parse(self.threshold) if name]
+        return tuple(dict.fromkeys([*named, *filter(None, (self.stand, self.clear)), *self.goes_by]))
+
+    def stands_after_s(self, thresholds: HealthConfig) -> float:
+        """Return for how long it must be seen before it is a finding."""
+        return thresholds.value(self.stand) if self.stand else 0.0
+
+    def goes_after_s(self, thresholds: HealthConfig) -> float:
+        """Return for how long it must be away before the finding goes."""
+        own_s = thresholds.value(self.clear) if self.clear else self.clear_s
+        return max(own_s, thresholds.recover_after_s)
 
 
 @dataclass(frozen=True, slots=True)

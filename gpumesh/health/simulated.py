@@ -1,7 +1,8 @@
 """Cards that are made up: the NVML driver's words, from profiles of real cards and a file of faults.
 
-For the demo, the simulator and tests. A profile holds what a real card said, idle and loaded; what that card
-could not say is absent here too. Readings wobble by the randomness passed in, so a seed repeats a run.
+For the demo, the simulator and tests. A profile holds what a real card said, idle and loaded, and says where
+that is known from; what that card could not say is absent here too. Readings wobble by the randomness passed
+in, so a seed repeats a run.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _DRIVER_FAULTS: Final = frozenset({"driver_absent", "driver_hang", "gpu"})
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of card: what it is, and what it says idle and loaded."""
+    """One kind of card: what it is, and what it says idle and loaded; its MIG instances have no UUID yet."""
 
     driver: DriverInfo
     card: DeviceInfo
@@ -188,6 +189,7 @@ class SimulatedDriver:
             temperature_c=_shifted(reading.temperature_c, self._random.choice((-1, 0, 0, 1))),
             power_w=power_w,
             energy_mj=None if reading.energy_mj is None else reading.energy_mj + spent_mj,
+            mig_instances=_instances_of(self._cards[place], reading),
             processes=None
             if reading.processes is None
             else tuple(replace(item, pid=item.pid + 100 * place) for item in reading.processes),
@@ -264,16 +266,38 @@ def _make_card(profile: Profile, host: str, place: int) -> DeviceInfo:
 def _reading(table: Mapping[str, Any]) -> Reading:
     values = _bytes_from_mib(table)
     values["processes"] = tuple(
-        Process(pid=_FIRST_PID + place, kind=kind, memory_bytes=memory_mib * _MIB, name=name)
-        for place, (name, kind, memory_mib) in enumerate(table["processes"])
+        _process(_FIRST_PID + place, words) for place, words in enumerate(table["processes"])
     )
     if "nvlinks" in values:
         values["nvlinks"] = tuple(values["nvlinks"])
     if "mig_instances" in values:
         values["mig_instances"] = tuple(
-            MigInstance(**_bytes_from_mib(item)) for item in values["mig_instances"]
+            MigInstance(uuid="", **_bytes_from_mib(item)) for item in values["mig_instances"]
         )
     return Reading(**values)
+
+
+def _process(pid: int, words: Sequence[Any]) -> Process:
+    name, kind, memory_mib, *instances = words
+    gpu_instance, compute_instance = instances or (None, None)
+    return Process(
+        pid,
+        kind,
+        memory_mib * _MIB,
+        name,
+        gpu_instance=gpu_instance,
+        compute_instance=compute_instance,
+    )
+
+
+def _instances_of(card: DeviceInfo, reading: Reading) -> tuple[MigInstance, ...] | None:
+    """Return the reading's instances as this card's own."""
+    if reading.mig_instances is None:
+        return None
+    return tuple(
+        replace(item, uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{card.uuid}/{place}')}")
+        for place, item in enumerate(reading.mig_instances)
+    )
 
 
 def _bytes_from_mib(table: Mapping[str, Any]) -> dict[str, Any]:

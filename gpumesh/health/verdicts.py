@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from gpumesh.config import HealthConfig
 from gpumesh.health.rules import Rule, Symptom
 from gpumesh.model import Finding, Severity, Verdict
 
-CLEAN_LOOKS: Final = 3
-"""Clean looks in a row that every recovery needs."""
+BRISK_S: Final = 60.0
+"""Symptoms that come or go within this are worth more looks meanwhile."""
 REWORD_S: Final = 600.0
 """A standing finding takes over newer numbers at most this often."""
 _ORDER: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -42,11 +43,12 @@ class Standing:
     """The findings that stand, by subject.
 
     ``max_gap_s``: of a longer pause between two looks (suspend, hung driver) only this much counts, as seen
-    or as clean: what happened in between nobody knows.
+    or as clean: what happened in between nobody knows. ``thresholds`` say how long is long enough.
     """
 
-    def __init__(self, max_gap_s: float) -> None:
+    def __init__(self, max_gap_s: float, thresholds: HealthConfig) -> None:
         self._max_gap_s = max_gap_s
+        self._thresholds = thresholds
         self._courses: dict[_Key, _Course] = {}
 
     def handle_symptoms(
@@ -72,6 +74,22 @@ class Standing:
         for key in [key for key in self._courses if not is_known(key[2])]:
             del self._courses[key]
 
+    def is_unsettled(self) -> bool:
+        """Tell whether a fault is soon to be a finding, or a finding soon to go.
+
+        Only what counts, and only what a minute decides: to be looked at more often for longer than that is
+        worse than to be told a little later.
+        """
+        return any(self._is_on_the_move(course) for course in self._courses.values())
+
+    def _is_on_the_move(self, course: _Course) -> bool:
+        rule = course.rule
+        if rule.severity is Severity.INFO:
+            return False
+        if course.finding is None:
+            return rule.stands_after_s(self._thresholds) <= BRISK_S
+        return course.num_clean > 0 and rule.goes_after_s(self._thresholds) <= BRISK_S
+
     def findings(self, subject: str) -> tuple[Finding, ...]:
         """Return the standing findings of a subject, worst first."""
         standing = [
@@ -88,7 +106,7 @@ class Standing:
         course.seen_s += self._passed(course, now)
         course.rule, course.num_clean, course.clean_s = symptom.rule, 0, 0.0
         if course.finding is None:
-            if course.seen_s >= symptom.rule.stand_s:
+            if course.seen_s >= symptom.rule.stands_after_s(self._thresholds):
                 course.finding, course.worded_at = _finding(symptom, unix), now
         elif now - course.worded_at >= REWORD_S:
             course.finding, course.worded_at = _finding(symptom, course.finding.since), now
@@ -100,7 +118,8 @@ class Standing:
         if course.num_clean > 0:
             course.clean_s += passed_s
         course.num_clean += 1
-        return course.num_clean >= CLEAN_LOOKS and course.clean_s >= course.rule.clear_s
+        is_long_enough = course.clean_s >= course.rule.goes_after_s(self._thresholds)
+        return is_long_enough and course.num_clean >= self._thresholds.clean_looks
 
     def _passed(self, course: _Course, now: float) -> float:
         """Return the time since the last look that judged this symptom, as far as it counts."""

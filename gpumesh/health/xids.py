@@ -9,8 +9,9 @@ A trouble is settled, once and for all until it is seen again, when the card ans
 
 - a reset or a reload of the driver was seen since: the card was away and is back, or its energy counter,
   which only those two set back, fell; or the driver said (Xid 154) that it asks for nothing any more; or
-- ten minutes have passed and the driver asks for no recovery action; or, if it cannot say so (older drivers),
-  a day has; a card said to have fallen off the bus cannot answer at all unless it came back: ten minutes do.
+- it has been quiet for ``health.xid_settle`` and the driver asks for no recovery action; or, if it cannot say
+  so (older drivers), for ``health.xid_settle_untold``; a card said to have fallen off the bus cannot answer
+  at all unless it came back, so the shorter time does.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gpumesh.config import HealthConfig
 from gpumesh.health.devices import DeviceState, Probe
 from gpumesh.health.xid_catalogue import OFF_BUS_XID, RECOVERY_XID, Calls, kind_of
 from gpumesh.health.xid_lines import XidSighting, place_of
@@ -26,9 +28,6 @@ from gpumesh.health.xid_lines import XidSighting, place_of
 MAX_PLACES: Final = 64
 MAX_KINDS: Final = 64
 """Xids told apart on one card."""
-SETTLE_S: Final = 600.0
-SETTLE_UNTOLD_S: Final = 86_400.0
-"""For drivers that cannot say whether a card needs recovery."""
 NEWS_S: Final = 60.0
 SAME_FALL_S: Final = 60.0
 """An Xid 79 and the kernel's other lines about the same fall are this close."""
@@ -88,8 +87,10 @@ class XidLog:
     """Takes sightings and looks in, gives records out. Every table is bounded; what does not fit is counted.
 
     ``settled`` is what was kept on disk from an earlier daemon run of the same boot: ``place/xid`` → instant.
+    ``thresholds`` say how long a card must have been quiet.
     """
 
+    thresholds: HealthConfig = field(default_factory=HealthConfig)
     settled: Mapping[str, float] = field(default_factory=dict)
     num_dropped: int = 0
     _courses: dict[_Key, _Course] = field(default_factory=dict)
@@ -209,9 +210,9 @@ class XidLog:
                 continue
             is_off_bus = kind_of(key[1]).calls is Calls.REBOOT
             if asked == _NO_ACTION or (asked is None and is_off_bus):
-                needed_s = SETTLE_S
+                needed_s = self.thresholds.xid_settle_s
             elif asked is None:
-                needed_s = SETTLE_UNTOLD_S
+                needed_s = self.thresholds.xid_settle_untold_s
             else:
                 continue
             if now - course.last_at >= needed_s:

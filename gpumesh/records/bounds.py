@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 MAX_HOSTS: Final = 16_384
-"""Records held, one for each row of the largest member table; an update about a further host is refused."""
+"""Records held, as many as membership has members; an update about a further host is refused."""
 MAX_ENTRIES: Final = 128
 """Entries of one host, tombstones included: 64 GPUs, those seen before them, and a handful of fixed names."""
 MAX_RECORD_BYTES: Final = 128 * 1024
@@ -42,3 +42,5 @@ MAX_DIFFERENCES: Final = 256
 """Peers whose digests differed and that are not looked into yet."""
 MAX_FORGOTTEN: Final = 4096
 """Reaped hosts remembered, so that a slower peer does not bring their records back."""
+MAX_SEEN: Final = 2048
+"""Hashes of the updates that came in last: most come again."""

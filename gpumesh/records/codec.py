@@ -6,15 +6,15 @@ value or raises RejectedError with the reason under which the drop is counted.
 - update: msgpack ``[host id (16 bytes), epoch, version, name, value]``; the value is a nested encoding, kept
   and passed on as it came; nil marks a deleted entry.
 - page: msgpack list of updates.
-- summary: msgpack ``[first id, last id, [[host id, epoch, hash], …]]``: all that is held of the hosts
-  between the two ids, so a table too large for one summary is compared piece by piece (quickwit PR 6653).
+- summary: msgpack ``[first id, last id, [[host id, epoch, hash], …], beginnings]``: all that is held of the
+  hosts between the two ids, so a table too large for one summary is compared piece by piece (quickwit PR
+  6653), and of those only whose first byte stands in the set of 256 bits, because there two outlines differ.
 - digest: 33 bytes, ``version byte, epoch, version, own hash, fleet hash``.
 """
 
 from __future__ import annotations
 
 import struct
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -30,13 +30,15 @@ _DIGEST: Final = struct.Struct("!BQQQQ")
 _DIGEST_VERSION: Final = 1
 _UPDATE_OVERHEAD: Final = 256
 _UPDATE_FIELDS: Final = 5
-_SUMMARY_FIELDS: Final = 3
+_SUMMARY_FIELDS: Final = 4
+_ROW_FIELDS: Final = 3
 _ID_BYTES: Final = 16
 MAX_UPDATE_BYTES: Final = MAX_VALUE_BYTES + _UPDATE_OVERHEAD
 MIN_UPDATE_BYTES: Final = 24
 """No update is shorter: host id, three integers and a name."""
 FIRST_ID: Final = bytes(_ID_BYTES)
 LAST_ID: Final = b"\xff" * _ID_BYTES
+ALL_BEGINNINGS: Final = b"\xff" * 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,19 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What one host holds of the records between two ids, inclusive."""
+    """What one host holds of the records between two ids, inclusive, whose ids begin as told."""
 
     first: bytes
     last: bytes
     rows: Mapping[bytes, tuple[int, int]]
     """Host id → epoch and hash of the record held."""
+    beginnings: bytes = ALL_BEGINNINGS
+    """A bit for each first byte of an id that this summary is about, 32 bytes."""
+
+    def covers(self, host: bytes) -> bool:
+        """Tell whether it says all that is held of this host, be it nothing."""
+        is_meant = self.beginnings[host[0] >> 3] >> (host[0] & 7) & 1
+        return bool(is_meant) and self.first <= host <= self.last
 
 
 IsHeld = Callable[[str, int, str, int], bool]
@@ -155,7 +164,7 @@ def decode_page(data: bytes) -> list[bytes]:
 def encode_summary(summary: Summary) -> bytes:
     """Return a summary's wire form."""
     rows = [[host, epoch, mark] for host, (epoch, mark) in summary.rows.items()]
-    data: bytes = msgpack.packb([summary.first, summary.last, rows])
+    data: bytes = msgpack.packb([summary.first, summary.last, rows, summary.beginnings])
     return data
 
 
@@ -163,19 +172,22 @@ def decode_summary(data: bytes) -> Summary:
     """Return a checked summary. Errors: RejectedError."""
     if len(data) > MAX_PAGE_BYTES:
         raise RejectedError("too_large", f"{len(data)} bytes")
-    reader = ArrayReader(data, max_inner=_SUMMARY_FIELDS)
+    reader = ArrayReader(data, max_inner=_ROW_FIELDS)
     if reader.begin_array(_SUMMARY_FIELDS) != _SUMMARY_FIELDS:
         raise RejectedError("malformed", "not a summary")
     first, last = reader.item(), reader.item()
     if not (_is_id(first) and _is_id(last)):
         raise RejectedError("malformed", "not a range of ids")
     rows = dict(_summary_row(reader.item()) for _ in range(reader.begin_array(MAX_HOSTS)))
+    beginnings = reader.item()
+    if not isinstance(beginnings, bytes) or len(beginnings) != len(ALL_BEGINNINGS):
+        raise RejectedError("malformed", "not a set of beginnings")
     reader.end()
-    return Summary(first, last, rows)
+    return Summary(first, last, rows, beginnings)
 
 
 def _summary_row(item: Any) -> tuple[bytes, tuple[int, int]]:
-    if not isinstance(item, list) or len(item) != _SUMMARY_FIELDS:
+    if not isinstance(item, list) or len(item) != _ROW_FIELDS:
         raise RejectedError("malformed", "not a row of a summary")
     host, epoch, mark = item
     if not _is_id(host) or not _is_counter(epoch) or isinstance(mark, bool) or not isinstance(mark, int):
@@ -200,14 +212,15 @@ def decode_digest(data: bytes) -> Digest:
 
 def id_bytes(host_id: str) -> bytes:
     """Return the 16 bytes of a host id."""
-    return uuid.UUID(host_id).bytes
+    return bytes.fromhex(host_id.replace("-", ""))
 
 
 def id_text(data: object) -> str:
     """Return the host id in 16 bytes. Errors: RejectedError."""
     if not isinstance(data, bytes) or len(data) != _ID_BYTES:
         raise RejectedError("host_id")
-    return str(uuid.UUID(bytes=data))
+    text = data.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _is_id(data: object) -> bool:

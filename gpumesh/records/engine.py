@@ -7,7 +7,7 @@ behind, and what is larger or older goes by stream. Nothing here reads a clock o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,7 @@ from gpumesh.records.bounds import (
     MAX_HOSTS,
     MAX_PAGE_BYTES,
     MAX_QUEUED,
+    MAX_SEEN,
 )
 from gpumesh.records.codec import Digest, Entry, Summary
 from gpumesh.records.differences import Difference, Differences
@@ -56,6 +57,7 @@ class Records:
         self._changed: dict[RecordChanged, None] = {}
         self._contacts: dict[str, None] = {}
         self._forgotten: dict[str, int] = {}
+        self._seen: dict[int, None] = {}
         self._num_brought = 0
         self._num_brought_at_ask = 0
         self._echo_allowed_at = 0.0
@@ -169,6 +171,7 @@ class Records:
             "differences": len(self._differences),
             "asks": self._differences.num_asked,
             "forgotten": len(self._forgotten),
+            "seen": len(self._seen),
             "contacts": len(self._contacts),
             "changes": len(self._changed),
             "entries": self._store.num_entries,
@@ -188,6 +191,7 @@ class Records:
             "changes": MAX_HOSTS * MAX_ENTRIES,
             "entries": MAX_HOSTS * MAX_ENTRIES,
             "tombstones": MAX_HOSTS * MAX_ENTRIES,
+            "seen": MAX_SEEN,
         }
 
     # The passenger's side.
@@ -224,10 +228,17 @@ class Records:
         return self._queue.take(limit_bytes, num_members)
 
     def handle_update(self, update: bytes, now: float) -> None:
-        """Take in one entry that a peer passed on; what is not news changes nothing and is counted."""
+        """Take in one entry that a peer passed on; what is not news changes nothing and is counted.
+
+        Most of what gossip brings came in before, byte for byte: that is known by its hash.
+        """
         self._take(update, now)
 
     def _take(self, update: bytes, now: float) -> bool:
+        key = hash(update)
+        if key in self._seen:
+            self.counters["stale"] += 1
+            return False
         try:
             entry = codec.decode_update(update, self._store.holds)
             if entry.host_id == self._host_id:
@@ -235,11 +246,24 @@ class Records:
                 return False
             self._put(entry)
         except RejectedError as error:
-            self.counters["stale" if error.reason == "stale" else f"drops/{error.reason}"] += 1
+            self._count_rejected(error, key)
             return False
+        self._see(key)
         self.counters["applied"] += 1
         self._spread(entry)
         return True
+
+    def _count_rejected(self, error: RejectedError, key: int) -> None:
+        if error.reason == "stale":
+            self._see(key)
+            self.counters["stale"] += 1
+        else:
+            self.counters[f"drops/{error.reason}"] += 1
+
+    def _see(self, key: int) -> None:
+        if len(self._seen) >= MAX_SEEN:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = None
 
     def _put(self, entry: Entry) -> None:
         if entry.epoch <= self._forgotten.get(entry.host_id, -1):
@@ -286,9 +310,23 @@ class Records:
         self.counters["syncs/own" if difference.is_own else "syncs/fleet"] += 1
         return host_id
 
-    def summary_to_send(self) -> bytes:
-        """Return epoch and hash of the records held; of parts of the ids in turn if a page is too small."""
-        rows = sorted((codec.id_bytes(key), (item.epoch, item.mark)) for key, item in self._store.records())
+    def outline_to_send(self, num_buckets: int) -> list[int]:
+        """Return a mark for each bucket of hosts: equal marks mean equal records."""
+        return self._store.outline(num_buckets)
+
+    def summary_to_send(self, outline: Sequence[int] = ()) -> bytes:
+        """Return epoch and hash of the records held where a peer's outline differs; empty if nowhere.
+
+        Without an outline, of all records. Of parts of the ids in turn if a page is too small.
+        """
+        beginnings = self._beginnings(outline)
+        if not any(beginnings):
+            return b""
+        rows = sorted(
+            (host, (item.epoch, item.mark))
+            for host, item in ((codec.id_bytes(key), item) for key, item in self._store.records())
+            if beginnings[host[0] >> 3] >> (host[0] & 7) & 1
+        )
         first, last = codec.FIRST_ID, codec.LAST_ID
         if len(rows) > _MAX_SUMMARY_ROWS:
             first = self._cursor
@@ -299,7 +337,15 @@ class Records:
                 self._cursor = last
             else:
                 self._cursor = codec.FIRST_ID
-        return codec.encode_summary(Summary(first, last, dict(rows)))
+        return codec.encode_summary(Summary(first, last, dict(rows), beginnings))
+
+    def _beginnings(self, outline: Sequence[int]) -> bytes:
+        if not outline:
+            return codec.ALL_BEGINNINGS
+        pairs = zip(self._store.outline(len(outline)), outline, strict=True)
+        differs = [ours != theirs for ours, theirs in pairs]
+        chosen = sum(1 << byte for byte in range(256) if differs[byte % len(outline)])
+        return chosen.to_bytes(len(codec.ALL_BEGINNINGS), "little")
 
     def pages_to_send(self, summary: bytes) -> list[bytes]:
         """Return the records that the peer with this summary lacks or holds in another state."""
@@ -313,7 +359,7 @@ class Records:
     def _missing(self, theirs: Summary) -> Iterator[bytes]:
         for host_id, record in self._store.records():
             host = codec.id_bytes(host_id)
-            if not theirs.first <= host <= theirs.last:
+            if not theirs.covers(host):
                 continue
             epoch, mark = theirs.rows.get(host, (-1, 0))
             # Of one epoch but another hash: the whole record goes, for versions alone do not show a gap.
@@ -334,6 +380,7 @@ class Records:
     def forget(self, host_id: str) -> None:
         """Drop a reaped host's record, and refuse it from slower peers until the host is met again."""
         record = self._store.drop(host_id)
+        self._seen.clear()
         self._differences.clear(host_id)
         self._contacts.pop(host_id, None)
         if record is None:

@@ -91,6 +91,13 @@ class Store:
         """Iterate over host id and record."""
         return iter(self._records.items())
 
+    def outline(self, num_buckets: int) -> list[int]:
+        """Return the XOR of the marks of each bucket's records; buckets are by the first byte of the id."""
+        marks = [0] * num_buckets
+        for host_id, record in self._records.items():
+            marks[int(host_id[:2], 16) % num_buckets] ^= record.mark
+        return marks
+
     def holds(self, host_id: str, epoch: int, name: str, version: int) -> bool:
         """Return whether this entry is held in this version or a newer one of the same epoch."""
         record = self._records.get(host_id)

@@ -35,8 +35,13 @@ class NoPassenger:
         del now
         return None
 
-    def summary_to_send(self) -> bytes:
+    def outline_to_send(self, num_buckets: int) -> Sequence[int]:
+        """Return that nothing is held."""
+        return (0,) * num_buckets
+
+    def summary_to_send(self, outline: Sequence[int]) -> bytes:
         """Return nothing."""
+        del outline
         return b""
 
     def pages_to_send(self, summary: bytes) -> list[bytes]:

@@ -100,6 +100,7 @@ class _Face:
             Route("/", self._handle_page, "The fleet as a page for people", media_type="text/html"),
             Route("/v1/status", self._handle_status, "This host in full, with raw readings"),
             Route("/v1/fleet", self._handle_fleet, "All hosts as this host sees them"),
+            Route("/v1/silences", self._handle_silences, "What an operator has silenced on this host"),
             Route("/v1/hosts/{id}", self._handle_host, "One host", _HOST_PARAMETERS, problems=_HOST_PROBLEMS),
             Route("/v1/gpus", self._handle_gpus, "All GPUs of the fleet"),
             Route(
@@ -151,6 +152,10 @@ class _Face:
 
     async def _handle_fleet(self, _request: web.Request) -> web.Response:
         return _json(documents.fleet_document(self._source.view()))
+
+    async def _handle_silences(self, _request: web.Request) -> web.Response:
+        standing = self._source.silences()
+        return _json({"silences": [documents.silence_document(item) for item in standing]})
 
     async def _handle_host(self, request: web.Request) -> web.Response:
         return _json(documents.host_document(find_host(self._source.view(), request.match_info["id"])))

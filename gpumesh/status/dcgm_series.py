@@ -12,6 +12,7 @@ from typing import Final
 
 from gpumesh.health.devices import Reading
 
+_KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
 _MAX_TEMPERATURE_C: Final = 200  # above: a sentinel, not a temperature; dcgm-exporter drops those too
 
@@ -38,6 +39,14 @@ def _mib(name: str) -> Callable[[Reading], float | None]:
     def read(reading: Reading) -> float | None:
         value: int | None = getattr(reading, name)
         return None if value is None else value // _MIB
+
+    return read
+
+
+def _kib(name: str) -> Callable[[Reading], float | None]:
+    def read(reading: Reading) -> float | None:
+        value: int | None = getattr(reading, name)
+        return None if value is None else value // _KIB
 
     return read
 
@@ -81,6 +90,10 @@ SERIES: Final = (
     Series("FB_FREE", "gauge", "Free framebuffer in MiB.", _mib("memory_free_bytes")),
     Series("FB_USED", "gauge", "Used framebuffer in MiB.", _mib("memory_used_bytes")),
     Series("FB_RESERVED", "gauge", "Reserved framebuffer in MiB.", _mib("memory_reserved_bytes")),
+    Series("BAR1_TOTAL", "gauge", "BAR1 window in MiB.", _mib("bar1_total_bytes")),
+    Series("BAR1_USED", "gauge", "BAR1 window in use in MiB.", _mib("bar1_used_bytes")),
+    Series("PCIE_TX_THROUGHPUT", "counter", "Sent over PCIe in KiB; it may wrap.", _kib("pcie_tx_bytes")),
+    Series("PCIE_RX_THROUGHPUT", "counter", "Received over PCIe in KiB; it may wrap.", _kib("pcie_rx_bytes")),
     Series(
         "CLOCKS_EVENT_REASONS", "gauge", "Why clocks are held, a bit mask.", _field("clocks_event_reasons")
     ),
@@ -88,6 +101,26 @@ SERIES: Final = (
     Series("ECC_DBE_VOL_TOTAL", "counter", "Double-bit ECC errors, volatile.", _field("ecc_dbe_volatile")),
     Series("ECC_SBE_AGG_TOTAL", "counter", "Single-bit ECC errors, lifetime.", _field("ecc_sbe_aggregate")),
     Series("ECC_DBE_AGG_TOTAL", "counter", "Double-bit ECC errors, lifetime.", _field("ecc_dbe_aggregate")),
+    *(
+        Series(
+            f"ECC_{kind}_{span}_{place}",
+            "counter",
+            f"{words} ECC errors in the {where}, {spanned}.",
+            _field(f"ecc_{name}_{corrected}_{volatile}"),
+        )
+        for place, where, name in (("SRM", "caches", "sram"), ("DEV", "memory", "dram"))
+        for span, spanned, volatile in (("VOL", "volatile", "volatile"), ("AGG", "lifetime", "aggregate"))
+        for kind, words, corrected in (
+            ("SBE", "Single-bit", "corrected"),
+            ("DBE", "Double-bit", "uncorrected"),
+        )
+    ),
+    Series(
+        "THRESHOLD_SRM",
+        "gauge",
+        "Whether the caches had more errors than they may.",
+        _field("ecc_sram_threshold_exceeded"),
+    ),
     Series("RETIRED_SBE", "counter", "Pages retired for single-bit errors.", _field("retired_sbe")),
     Series("RETIRED_DBE", "counter", "Pages retired for double-bit errors.", _field("retired_dbe")),
     Series("RETIRED_PENDING", "counter", "Page retirement pending.", _field("retired_pending")),

@@ -14,7 +14,8 @@ from dataclasses import fields
 from datetime import datetime, timezone
 from typing import Any
 
-from gpumesh.health.devices import DeviceInfo, DeviceState, MigInstance, Probe, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, MigInstance, Probe, Process, Reading
+from gpumesh.health.silences import Silence
 from gpumesh.model import (
     Baseline,
     Candidate,
@@ -71,6 +72,16 @@ def finding_document(finding: Finding) -> Document:
         "evidence": {key: scalar(value) for key, value in finding.evidence.items()},
         "since": instant(finding.since),
         "silenced_until": None if finding.silenced_until is None else instant(finding.silenced_until),
+    }
+
+
+def silence_document(silence: Silence) -> Document:
+    """Return one silence; an empty subject is every one of this host."""
+    return {
+        "check": silence.check,
+        "subject": silence.subject,
+        "until": instant(silence.until),
+        "reason": silence.reason,
     }
 
 
@@ -200,16 +211,22 @@ def reading_document(reading: Reading) -> Document:
     if reading.mig_instances is not None:
         document["mig_instances"] = [_present(instance) for instance in reading.mig_instances]
     if reading.processes is not None:
-        document["processes"] = [
-            {
-                "pid": process.pid,
-                "kind": process.kind,
-                "name": process.name,
-                "user": process.user,
-                "memory_bytes": process.memory_bytes,
-            }
-            for process in reading.processes
-        ]
+        document["processes"] = [_process_document(process) for process in reading.processes]
+    return document
+
+
+def _process_document(process: Process) -> Document:
+    document: Document = {
+        "pid": process.pid,
+        "kind": process.kind,
+        "name": process.name,
+        "user": process.user,
+        "state": process.state,
+        "memory_bytes": process.memory_bytes,
+    }
+    if process.gpu_instance is not None:
+        document["gpu_instance"] = process.gpu_instance
+        document["compute_instance"] = process.compute_instance
     return document
 
 
@@ -267,6 +284,9 @@ def status_document(view: View, probe: Probe | None) -> Document:
         gpu["resting"] = device.is_resting if device else None
         gpu["device"] = device_document(device.info) if device and device.info else None
         gpu["reading"] = reading_document(device.reading) if device and device.reading else None
+        last = device.last_reading if device and device.is_resting else None
+        gpu["last_reading"] = reading_document(last) if last else None
+        gpu["last_read"] = instant(device.last_read_unix or 0.0) if device and last else None
     document["probe"] = probe_document(probe)
     document["fleet"] = view.fleet
     document["mass_failure"] = view.mass_failure

@@ -71,6 +71,8 @@ def mesh_exposition(view: View, probe: Probe | None, counters: Mapping[str, floa
             *_host_families(view),
             *_gpu_families(me),
             *_probe_families(probe),
+            _engine_family(probe),
+            *_rest_families(probe),
             *_xid_families(probe),
             *_counter_families(counters),
         ]
@@ -138,6 +140,37 @@ def _probe_families(probe: Probe | None) -> Iterable[Family]:
         duration.add(probe.duration_s)
         errors.add(sum(bool(device.error) or device.is_lost for device in probe.devices))
     return duration, hung, errors
+
+
+def _rest_families(probe: Probe | None) -> Iterable[Family]:
+    """Tell which cards are let sleep, and when they were read last: their series are absent meanwhile."""
+    resting = Family("gpumesh_gpu_resting", "gauge", "1 while a GPU is let sleep and not read, else 0.")
+    last = Family(
+        "gpumesh_gpu_last_read_timestamp_seconds", "gauge", "When a GPU that rests was read last, Unix time."
+    )
+    for device in probe.devices if probe else ():
+        if device.info is not None:
+            labels = (("UUID", device.info.uuid),)
+            resting.add(device.is_resting, labels)
+            last.add(device.last_read_unix, labels)
+    return resting, last
+
+
+def _engine_family(probe: Probe | None) -> Family:
+    """Show the engines for which dcgm-exporter has no name."""
+    family = Family(
+        "gpumesh_gpu_engine_utilization_percent",
+        "gauge",
+        "How busy JPEG and optical flow engines are.",
+    )
+    is_told = probe is not None and probe.driver is not None and not probe.is_hung
+    for device in probe.devices if probe and is_told else ():
+        if device.info is None or device.reading is None or device.is_lost:
+            continue
+        for engine in ("jpeg", "ofa"):
+            percent: int | None = getattr(device.reading, f"utilization_{engine}_percent")
+            family.add(percent, (("UUID", device.info.uuid), ("engine", engine)))
+    return family
 
 
 def _xid_families(probe: Probe | None) -> Iterable[Family]:

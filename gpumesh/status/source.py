@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gpumesh.health.devices import Probe
+from gpumesh.health.silences import Silence
 from gpumesh.model import Identity, View
 from gpumesh.status.feed import EventFeed
 
@@ -36,6 +37,10 @@ class StatusSource(Protocol):
 
     def events(self) -> EventFeed:
         """Return the feed into which the daemon publishes its events."""
+        ...
+
+    def silences(self) -> Sequence[Silence]:
+        """Return what an operator has silenced on this host, as far as it has not run out."""
         ...
 
     def is_ready(self) -> tuple[bool, str]:

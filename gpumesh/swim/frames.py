@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -22,6 +23,7 @@ from gpumesh.swim.fields import (
     pack,
     unpack,
 )
+from gpumesh.swim.outline import MAX_BUCKETS
 from gpumesh.swim.parameters import MAX_FRAME_BYTES
 from gpumesh.swim.statement import Statement
 from gpumesh.swim.wire import Sender, decode_sender, decode_statement, encode_statement
@@ -70,6 +72,14 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Outline:
+    """A mark a bucket of all that the speaker holds: of members, and of the passenger's; as many of each."""
+
+    members: tuple[int, ...]
+    passenger: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A piece of the passenger's summary."""
 
@@ -89,8 +99,9 @@ class End:
     """The speaker has said all for this turn."""
 
 
-Frame = Hello | Rows | Summary | Page | End
-_HELLO, _ROWS, _SUMMARY, _PAGE, _END = range(1, 6)
+Frame = Hello | Outline | Rows | Summary | Page | End
+_HELLO, _ROWS, _SUMMARY, _PAGE, _END, _OUTLINE = range(1, 7)
+_MARK: Final = struct.Struct(">Q")
 _HELLO_FIELDS: Final = 9
 _STATEMENT_FIELDS: Final = 7
 _ROWS_HEAD: Final = bytes([0x93, _ROWS])
@@ -104,6 +115,8 @@ def encode(frame: Frame) -> bytes:
             (_HELLO, id_to_wire(sender.host_id), sender.epoch, sender.incarnation, sender.beat,
              *address_to_wire(frame.address), int(frame.purpose), int(frame.is_leaving))
         )  # fmt: skip
+    if isinstance(frame, Outline):
+        return pack((_OUTLINE, _marks_to_wire(frame.members), _marks_to_wire(frame.passenger)))
     if isinstance(frame, Rows):
         rows = [encode_statement(row.statement) for row in frame.rows]
         ages = pack([row.age_s for row in frame.rows])
@@ -122,7 +135,7 @@ def decode(body: bytes) -> Frame:
     value = unpack(body, _HELLO_FIELDS)
     if type(value) is not tuple or not value:
         raise RejectedError("malformed", "stream frame")
-    kind = integer(value[0], _END, _HELLO)
+    kind = integer(value[0], _OUTLINE, _HELLO)
     if kind == _HELLO:
         return _hello(value)
     if kind == _ROWS:
@@ -132,6 +145,8 @@ def decode(body: bytes) -> Frame:
         return Summary(binary(chunk, MAX_FRAME_BYTES), bool(integer(is_last, 1)))
     if kind == _PAGE:
         return Page(binary(array(value, 2)[1], MAX_FRAME_BYTES))
+    if kind == _OUTLINE:
+        return _outline(*array(value, 3)[1:])
     array(value, 1)
     return End()
 
@@ -154,6 +169,19 @@ def _hello(value: Any) -> Hello:
     sender = decode_sender(raw_id, epoch, incarnation, beat)
     address = address_from_wire(packed, port)
     return Hello(sender, address, Purpose(integer(purpose, Purpose.PING)), bool(integer(is_leaving, 1)))
+
+
+def _marks_to_wire(marks: Iterable[int]) -> bytes:
+    return b"".join(map(_MARK.pack, marks))
+
+
+def _outline(members: Any, passenger: Any) -> Outline:
+    both = [binary(raw, MAX_BUCKETS * _MARK.size) for raw in (members, passenger)]
+    num, rest = divmod(len(both[0]), _MARK.size)
+    # A power of two, so that buckets are groups of first bytes.
+    if rest or num & (num - 1) or not num or len(both[0]) != len(both[1]):
+        raise RejectedError("malformed", "outline")
+    return Outline(*(tuple(mark for (mark,) in _MARK.iter_unpack(raw)) for raw in both))
 
 
 def _rows(body: bytes) -> Rows:

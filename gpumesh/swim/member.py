@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gpumesh.errors import TransitionError
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.ports import MemberView
 from gpumesh.swim.statement import TRANSITIONS, Precedence, Statement, precedence
 from gpumesh.swim.suspicion import Suspicion
+
+NEVER: Final = float("-inf")
+"""One object for all: a fleet of ten thousand has forty thousand of them."""
 
 
 class Member:
@@ -44,9 +49,9 @@ class Member:
         self.epoch_since_at = now
         self.evidence_at = now
         """Last word of life, direct or through others."""
-        self.answered_at = float("-inf")
+        self.answered_at = NEVER
         """Last direct answer from the member itself, bound to a question of this host."""
-        self.vouched_at = float("-inf")
+        self.vouched_at = NEVER
         """When another member last said that it had such an answer."""
         self.session: bytes = b""
         """The sending session that gave a direct answer: what comes in it is known to be fresh."""
@@ -57,9 +62,9 @@ class Member:
         self.suspicion: Suspicion | None = None
         self.doubt: Statement | None = None
         """A hearsay accusation that waits for a probe of this host's own."""
-        self.notice_at = float("-inf")
+        self.notice_at = NEVER
         """When the member was last told of an accusation outside the probes."""
-        self.conflict_told_at = float("-inf")
+        self.conflict_told_at = NEVER
         self.beat = 0
         self.transport = "udp"
 
@@ -151,5 +156,5 @@ class Member:
         self.since_at = now
         self.beat = 0
         self.session = b""
-        self.answered_at = self.vouched_at = self.notice_at = float("-inf")
+        self.answered_at = self.vouched_at = self.notice_at = NEVER
         self.transport = "udp"

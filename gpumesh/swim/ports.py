@@ -6,6 +6,7 @@ are what a shell (the daemon or the simulator) carries out and reads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,8 +40,15 @@ class Passenger(Protocol):
         """Return the host to run a stream sync with now, if digests showed a lasting difference."""
         ...
 
-    def summary_to_send(self) -> bytes:
-        """Return what is known of all records, versions only, for the opening of a stream sync."""
+    def outline_to_send(self, num_buckets: int) -> Sequence[int]:
+        """Return a mark of 64 bits for each bucket of hosts; equal marks mean that the same is held."""
+        ...
+
+    def summary_to_send(self, outline: Sequence[int]) -> bytes:
+        """Return what is known of the records in which a peer with this outline differs, versions only.
+
+        Empty when it differs in none.
+        """
         ...
 
     def pages_to_send(self, summary: bytes) -> list[bytes]:

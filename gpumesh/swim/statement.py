@@ -57,12 +57,10 @@ Precedence = tuple[int, bool, int, int]
 
 
 def precedence(kind: Reachability, epoch: int, incarnation: int) -> Precedence:
-    """Return the key by which statements about one member are ordered; the greatest holds.
-
-    All goodbyes of one epoch are one: none is greater for its incarnation, since nothing follows from left.
-    """
-    is_left = kind is Reachability.LEFT
-    return epoch, is_left, 0 if is_left else incarnation, RANK[kind]
+    """Return the key by which statements about one member are ordered; the greatest holds."""
+    if kind is Reachability.LEFT:  # final, whichever of its incarnations said goodbye
+        return epoch, True, 0, RANK[kind]
+    return epoch, False, incarnation, RANK[kind]
 
 
 TRANSITIONS: Final[dict[tuple[Reachability | None, Reachability], str]] = {

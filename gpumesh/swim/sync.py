@@ -1,15 +1,17 @@
 """Streams and what runs over them: push/pull, joining, and the ping that takes the other way.
 
-A push/pull is two turns each: the opener says who it is, its member table and its passenger's summary; the
-acceptor answers with the same and with the pages that the opener lacks; the opener closes with the pages
-that the acceptor lacks. Repairing what gossip missed, joining and merging two halves of a partition are all
-this one conversation. A stream ping is its first exchange alone.
+A push/pull is two turns each. The opener says who it is and the outline of what it holds; an acceptor of the
+same mind says only that. Else it answers with its own outline, its rows of the buckets that differ and the
+passenger's summary of those; the opener with its rows of them, the pages that the acceptor lacks and its own
+summary; the acceptor closes with the pages that the opener lacks. Repairing what gossip missed, joining and
+merging two halves of a partition are all this one conversation. A stream ping is its introductions alone.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Final
 
 from gpumesh.errors import RejectedError, TransitionError
@@ -21,6 +23,7 @@ from gpumesh.swim.frames import (
     End,
     Frame,
     Hello,
+    Outline,
     Page,
     Purpose,
     Row,
@@ -31,6 +34,7 @@ from gpumesh.swim.frames import (
     encode,
     pages,
 )
+from gpumesh.swim.outline import bucket, differing, num_buckets, outline
 from gpumesh.swim.parameters import MAX_FRAME_BYTES, sync_interval
 from gpumesh.swim.ports import CloseStream, OpenStream, SendStream, StreamAction
 from gpumesh.swim.stream import CHALLENGE_BYTES, Channel
@@ -65,6 +69,8 @@ class Conversation:
         self.num_ends = 0
         self.is_joining = False
         self.is_connected = False
+        self.outline: Outline | None = None
+        """The peer's, in its latest turn."""
         self.summary = bytearray()
 
 
@@ -157,7 +163,7 @@ class Streams:
         try:
             bodies = talk.channel.feed(data)
             if talk.is_opener and talk.channel.is_ready and not was_ready:
-                self._say_first(talk, now)
+                self._say_first(talk)
             for body in bodies:
                 self._touch(talk, now)
                 self._handle_frame(talk, decode(body), now)
@@ -243,6 +249,8 @@ class Streams:
         elif isinstance(frame, Rows):
             for row in frame.rows:
                 self._on_row(row, now, talk.is_joining)
+        elif isinstance(frame, Outline):
+            talk.outline = frame
         elif isinstance(frame, Summary):
             if len(talk.summary) + len(frame.chunk) > MAX_SUMMARY_BYTES:
                 raise RejectedError("too_large", "summary")
@@ -270,36 +278,65 @@ class Streams:
 
     def _handle_end(self, talk: Conversation, now: float) -> None:
         talk.num_ends += 1
-        if talk.is_opener:
-            self._say_pages(talk)
-            self._say(talk, End())
+        if talk.num_ends > 1:
+            if not talk.is_opener:
+                self._say_pages(talk)
+                self._say(talk, End())
             self._close(talk)
-        elif talk.num_ends == 1:
-            self._say_state(talk, now)
-            self._say_pages(talk)
-            self._say(talk, End())
+        elif talk.is_opener:
+            self._answer(talk, now)
+        elif talk.outline is None:
+            raise RejectedError("malformed", "a sync without an outline")
         else:
+            self._say(talk, self._hello(talk))
+            ours = self._outline(len(talk.outline.members))
+            if ours != talk.outline:
+                self._say(talk, ours)
+                self._say_rows(talk, ours.members, talk.outline.members, now)
+                self._say_summary(talk, talk.outline.passenger)
+            self._say(talk, End())
+
+    def _answer(self, talk: Conversation, now: float) -> None:
+        """Take the opener's second turn: the acceptor is of the same mind, or has said where it differs."""
+        is_waiting = False
+        if talk.outline is not None:
+            ours = self._outline(len(talk.outline.members))
+            self._say_rows(talk, ours.members, talk.outline.members, now)
+            self._say_pages(talk)
+            is_waiting = self._say_summary(talk, talk.outline.passenger)
+        self._say(talk, End())
+        if not is_waiting:
             self._close(talk)
 
-    def _say_first(self, talk: Conversation, now: float) -> None:
-        if talk.purpose is Purpose.PING:
-            self._say(talk, self._hello(talk))
-            return
-        self._say_state(talk, now)
-        self._say(talk, End())
-
-    def _say_state(self, talk: Conversation, now: float) -> None:
+    def _say_first(self, talk: Conversation) -> None:
         self._say(talk, self._hello(talk))
-        table = self._context.table
+        if talk.purpose is Purpose.SYNC:
+            self._say(talk, self._outline(num_buckets(len(self._context.table) + 1)))
+            self._say(talk, End())
+
+    def _outline(self, num: int) -> Outline:
+        context = self._context
+        held = chain((context.own_statement(),), (row.statement(has_address=True) for row in context.table))
+        return Outline(tuple(outline(held, num)), tuple(context.passenger.outline_to_send(num)))
+
+    def _say_rows(self, talk: Conversation, ours: Sequence[int], theirs: Sequence[int], now: float) -> None:
+        wanted = differing(ours, theirs)
         for page in pages(
             Row(member.statement(has_address=True), int(min(max(0.0, now - member.since_at), MAX_AGE_S)))
-            for member in table
+            for member in self._context.table
+            if bucket(member.host_id, len(ours)) in wanted
         ):
             self._say(talk, page)
-        for chunk in chunks(self._context.passenger.summary_to_send()):
+
+    def _say_summary(self, talk: Conversation, theirs: Sequence[int]) -> bool:
+        summary = self._context.passenger.summary_to_send(theirs)
+        for chunk in chunks(summary) if summary else ():
             self._say(talk, chunk)
+        return bool(summary)
 
     def _say_pages(self, talk: Conversation) -> None:
+        if not talk.summary:
+            return
         for page in self._context.passenger.pages_to_send(bytes(talk.summary)):
             if len(page) > MAX_FRAME_BYTES:
                 self._context.counters["drops/page_oversize"] += 1

@@ -8,13 +8,14 @@ import tempfile
 from pathlib import Path
 
 from gpumesh.sim.engines import ENGINES
+from tests.bench.crowd import measure_crowd
 from tests.bench.experiments import Row, measure_detection, measure_honesty, measure_rest
 from tests.bench.fleet import BenchError, running
 from tests.bench.makes import Make, makes
 from tests.bench.report import document, table
 from tests.bench.traffic import measure_traffic
 
-EXPERIMENTS = ("idle", "detection", "honesty", "bytes")
+EXPERIMENTS = ("idle", "detection", "honesty", "bytes", "crowd")
 
 
 def _arguments() -> argparse.Namespace:
@@ -36,6 +37,7 @@ def _arguments() -> argparse.Namespace:
         "--sizes", default="32,128,1024", help="fleets simulated for bytes; 4096 takes long and 20 GB"
     )
     parser.add_argument("--engine", choices=ENGINES, default="swim", help="what the simulated fleets run")
+    parser.add_argument("--crowd", type=int, default=10_000, metavar="N", help="hosts of the crowd")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     if unknown := set(options.experiments) - set(EXPERIMENTS):
@@ -63,6 +65,8 @@ def _measure(options: argparse.Namespace, found: list[Make], directory: Path) ->
             rows += measure_honesty(fleets, number // 4, options.starve)
     if "bytes" in wanted:
         rows += measure_traffic(tuple(int(size) for size in options.sizes.split(",")), options.engine)
+    if "crowd" in wanted:
+        rows += measure_crowd(options.crowd, options.rest, directory)
     return rows
 
 

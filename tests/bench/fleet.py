@@ -53,7 +53,7 @@ class Fleet:
 
     def start(self, number: int) -> None:
         """Start ``number`` processes; the first one is the seed of the others."""
-        ports = iter(_free_ports(2 * number))
+        ports = iter(free_ports(2 * number))
         for index in range(number):
             name = f"h{index:03}"
             place = Place(name, self.directory / self.make.name / name, next(ports), next(ports))
@@ -168,7 +168,7 @@ def watch(fleets: Sequence[Fleet], for_s: float) -> None:
             fleet.poll()
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
     """Return ports on loopback that nobody holds, for datagrams and streams alike."""
     start = random.randrange(_FIRST_PORT, _LAST_PORT - 4 * number)
     ports: list[int] = []

@@ -61,11 +61,11 @@ class Gpumesh:
     name = "gpumesh"
 
     def __init__(self) -> None:
-        self._key = new_key()
+        self.key = new_key()
 
     def command(self, place: Place, seed: Place) -> list[str]:
         key_file = place.directory / "fleet.key"
-        key_file.write_text(self._key + "\n")
+        key_file.write_text(self.key + "\n")
         key_file.chmod(0o600)
         quoted = json.dumps  # a JSON string is a TOML string
         config = place.directory / "gpumesh.toml"

@@ -14,7 +14,7 @@ from gpumesh.cli.terminal import Terminal
 from gpumesh.model import View
 from gpumesh.status.documents import fleet_document
 from tests.cli.conftest import Call
-from tests.samples.fleet import NOW, SampleSource, host, sample_view
+from tests.samples.fleet import HEALTHY, NOW, SampleSource, host, sample_view
 
 Golden = Callable[[str, str], None]
 
@@ -83,3 +83,19 @@ def test_watching_draws_until_interrupted(api: str, monkeypatch: pytest.MonkeyPa
     assert out.getvalue().count("seen by pc01") == 2
     assert out.getvalue().startswith("\x1b[?1049h")
     assert out.getvalue().endswith("\x1b[?1049l")
+
+
+def test_a_host_that_differs_from_most_of_the_fleet_is_named_with_what_most_have() -> None:
+    view = sample_view()
+    hosts = tuple(
+        replace(host(number), health=replace(HEALTHY, driver_version=driver))
+        for number, driver in enumerate(("550.54.14", "535.183.01", "550.54.14"), 1)
+    )
+    for width in (None, 60):
+        out = io.StringIO()
+        document = fleet_document(replace(view, hosts=hosts))
+        fleet.draw_fleet(Terminal(out, out, width, False), document, NOW)
+        text = " ".join(out.getvalue().split())
+        assert text.count("differs from most") == 1
+        assert "differs from most: driver 535.183.01, not 550.54.14 as 2 of 3" in text
+        assert text.index("pc02") < text.index("differs") < text.index("pc03")

@@ -78,3 +78,23 @@ def test_a_silenced_finding_is_shown_last_with_its_end_and_does_not_fail_the_che
     assert "z host: 8 of 16 lanes (silenced until 2027-01-15 09:00 UTC)" in out
     assert out.index("for your information") < out.index("8 of 16 lanes")
     assert call("check", "--api", api).code == 0
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_resting_card_is_shown_with_the_age_of_what_it_said_and_never_as_if_live(is_known: bool) -> None:
+    probe = sample_probe()
+    card = probe.devices[0]
+    asleep = replace(
+        card,
+        reading=None,
+        is_resting=True,
+        last_reading=card.reading if is_known else None,
+        last_read_unix=NOW - 180 if is_known else None,
+    )
+    text = drawn(status_document(sample_view(), replace(probe, devices=(asleep, probe.devices[1]))))
+    row, note = text[text.index("UUID\n") :].splitlines()[1:3]
+    assert "°C" not in row
+    if is_known:
+        assert note.strip() == "rests and is not woken; 3 min ago it said 46 °C, 12/320 W, 3 %"
+    else:
+        assert note.strip() == "rests and is not woken; not read since the daemon's start"

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
-from gpumesh.daemon.leftovers import StuckProber, stuck_probers
+import pytest
+
+from gpumesh.daemon import leftovers
+from gpumesh.daemon.leftovers import StuckProber, hung_behind, stuck_probers, surely_stuck
 
 PROBER = ("/usr/bin/python3", "-m", "gpumesh.daemon.prober_child", "3", "4", "5")
 
@@ -33,12 +37,12 @@ def stuck(root: Path) -> list[int]:
 
 def test_a_prober_whose_starter_is_gone_is_stuck(tmp_path: Path) -> None:
     process(tmp_path, 50, *PROBER, "40", parent=1)
-    assert stuck_probers(tmp_path, tmp_path / "state") == (StuckProber(50, 100.0),)
+    assert stuck_probers(tmp_path, tmp_path / "state") == (StuckProber(50, 100.0, is_orphan=True),)
 
 
 def test_a_prober_inside_the_kernel_is_stuck_although_its_daemon_lives(tmp_path: Path) -> None:
     process(tmp_path, 50, *PROBER, "40", parent=40, state="D")
-    assert stuck(tmp_path) == [50]
+    assert stuck_probers(tmp_path) == (StuckProber(50, 100.0, is_orphan=False),)
 
 
 def test_a_prober_at_work_is_not(tmp_path: Path) -> None:
@@ -73,3 +77,23 @@ def test_a_process_of_somebody_else_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     os.chown(tmp_path / "state", 12345, 12345)
     assert stuck(tmp_path) == [50]
+
+
+async def test_what_ends_between_two_glances_is_not_stuck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "SECOND_GLANCE_S", 0.05)
+    process(tmp_path, 50, *PROBER, "40", started_s=300)
+    process(tmp_path, 51, *PROBER, "40", started_s=200)
+    assert [item.pid for item in await surely_stuck(tmp_path)] == [51, 50]
+    asking = asyncio.create_task(surely_stuck(tmp_path))
+    await asyncio.sleep(0)
+    (tmp_path / "proc/51/cmdline").write_bytes(b"")
+    assert [item.pid for item in await asking] == [50]
+
+
+def test_a_look_that_is_not_begun_says_behind_whom_and_since_when() -> None:
+    stuck = (StuckProber(50, 300.0, is_orphan=True), StuckProber(51, 200.0, is_orphan=True))
+    probe = hung_behind(stuck, 260.0)
+    assert (probe.is_hung, probe.hung_for_s, probe.driver) == (True, 60.0, None)
+    assert "process 51" in probe.error

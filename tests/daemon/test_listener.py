@@ -42,9 +42,6 @@ class Owner:
     def end_silence(self, check: str, gpu: str) -> None:
         raise AssertionError("nobody asked for it")
 
-    def silences(self) -> tuple[Silence, ...]:
-        return ()
-
 
 @pytest.fixture
 async def path(tmp_path: Path) -> AsyncIterator[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from gpumesh.config import Config, GpuConfig, HostConfig
+from gpumesh.daemon.clock import boot_time
 from gpumesh.daemon.look import Look
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.health.silences import Silences
@@ -30,6 +31,7 @@ class Host:
         self.events: list[Event] = []
         self.looks: list[Look] = []
         self.is_drained = False
+        self.silences = Silences()
         self.start()
 
     def start(self, boot_id: str = BOOT) -> Look:
@@ -45,7 +47,7 @@ class Host:
                 StateDirectory(self.folder / "state"),
                 self,
                 identity=Identity("h1", "pc01", 1, boot_id),
-                silences=Silences(),
+                silences=self.silences,
                 own_findings=lambda _now, _unix: (),
                 lend=lambda _admission, _reason: None,
                 on_report=lambda: None,
@@ -154,3 +156,23 @@ async def test_a_drained_host_goes_on_watching_a_card_that_still_computes(host: 
     host.faults.write_text("")
     assert not (await host.look()).is_busy
     assert (await host.look()).verdict is Verdict.UNKNOWN
+
+
+async def test_a_card_that_begins_to_look_ill_is_looked_at_more_often(host: Host) -> None:
+    await host.look()
+    assert host.looks[-1].counters["look_interval_seconds"] == 5.0
+    host.faults.write_text("[gpu.0]\npcie_width = 8\n")
+    assert (await host.look()).verdict is Verdict.HEALTHY, "it is not told yet"
+    assert host.looks[-1].counters["look_interval_seconds"] == 2.0
+
+
+async def test_a_silence_is_published_without_a_look(host: Host) -> None:
+    host.faults.write_text("[gpu.0]\nremap_pending = true\n")
+    assert (await host.look()).verdict is Verdict.DEGRADED
+    look = host.looks[-1]
+    now = boot_time()
+    host.silences.add("row-remap", "", 60.0, reason="reset tonight", now=now, unix=now)
+    look.take_silences()
+    assert host.report is not None
+    assert host.report.gpus[0].verdict is Verdict.HEALTHY
+    assert look.num_looks == 1

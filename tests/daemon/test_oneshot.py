@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpumesh.config import Config, GpuConfig, HostConfig
-from gpumesh.daemon import oneshot
+from gpumesh.daemon import leftovers
 from gpumesh.daemon.oneshot import look_once
 from gpumesh.health.inventory import Inventory, KnownCard
 from tests.daemon.test_leftovers import PROBER, process
@@ -58,7 +58,7 @@ def test_a_damaged_inventory_is_told_and_not_set_aside(root: Path) -> None:
 
 def test_no_second_look_is_started_behind_a_stuck_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """gpud#117: a check that runs each minute left one more process in state D each time."""
-    monkeypatch.setattr(oneshot, "SECOND_GLANCE_S", 0.0)
+    monkeypatch.setattr(leftovers, "SECOND_GLANCE_S", 0.0)
     process(root, 50, *PROBER, "40", parent=1)
     document = look_once(config(root, "h100"), root)
     assert document["verdict"] == "unhealthy"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
@@ -123,6 +124,30 @@ async def test_a_child_that_does_not_heed_sigterm_is_left_and_never_doubled(host
     host.driver.clear_faults()
     # Out of the call it heeds the SIGTERM of before; a new one takes over.
     assert is_whole(await host.probe_until(is_whole))
+
+
+async def test_gpud_117_a_run_that_starts_waits_for_the_stuck_child_of_the_one_before(
+    host: Host, tmp_path: Path
+) -> None:
+    host.install()
+    host.driver.add_gpu()
+    (tmp_path / "proc").symlink_to("/proc")
+    host.make(deadline_s=PATIENCE_S, root=tmp_path)
+    # Stuck probers have this name and, behind it, the number of a starter that is not their parent any more.
+    idle = "import time; time.sleep(600)"
+    left = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", idle, "gpumesh.daemon.prober_child", "1"
+    )
+    try:
+        probe = await host.prober.probe()
+        assert probe.is_hung
+        assert f"process {left.pid}" in probe.error
+        assert host.prober.child_pid is None, "none is started behind it"
+        assert (await host.prober.probe()).is_hung
+    finally:
+        left.kill()
+        await left.wait()
+    assert is_whole(await host.prober.probe()), "it has come loose"
 
 
 async def test_a_child_that_heeds_nothing_is_killed_only_long_after_it_was_asked(host: Host) -> None:

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from gpumesh.config import Config
 from gpumesh.daemon.control import make_control_app
 from gpumesh.daemon.silencebook import SilenceBook, subject_named
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.errors import RequestError
 from gpumesh.health.silences import Silence
 from gpumesh.model import Admission, Gpu
+from gpumesh.status.app import make_app
 from tests.cli.conftest import Call, call, served  # noqa: F401 - a fixture
 from tests.health.builders import uuid
+from tests.samples.fleet import SampleSource
 
 GPUS = (Gpu(uuid(0), 0, "A"), Gpu(uuid(1), 1, "B"), Gpu("GPU-gone", None, "C"))
 
@@ -38,8 +41,16 @@ class Host:
     def end_silence(self, check: str, gpu: str) -> None:
         self.book.end(check, subject_named(gpu, GPUS))
 
+
+class Face(SampleSource):
+    """What the HTTP face shows of that host."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__()
+        self.host = host
+
     def silences(self) -> Sequence[Silence]:
-        return self.book.standing()
+        return self.host.book.standing()
 
 
 @pytest.fixture
@@ -49,8 +60,19 @@ def host(tmp_path: Path) -> Iterator[Host]:
         yield made
 
 
-def test_a_silence_is_made_listed_kept_and_ended(host: Host, call: Call, tmp_path: Path) -> None:  # noqa: F811
-    assert call("silence", "--list").out == "nothing is silenced\n"
+@pytest.fixture
+def api(host: Host) -> Iterator[str]:
+    with served(make_app(Face(host), Config())) as url:
+        yield url
+
+
+def test_a_silence_is_made_listed_kept_and_ended(
+    host: Host,
+    api: str,
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    assert call("silence", "--list", "--api", api).out == "nothing is silenced\n"
     done = call("silence", "pcie/width", "--for", "2h", "--gpu", "1", "--reason", "riser swapped")
     assert done.code == 0
     assert done.out.startswith("pcie/width is silenced until 20")
@@ -59,12 +81,24 @@ def test_a_silence_is_made_listed_kept_and_ended(host: Host, call: Call, tmp_pat
         ("pcie/width", f"gpu/{uuid(1)}", "riser swapped")
     ]
     assert kept[0] == host.book.standing()[0]
-    listed = json.loads(call("silence", "--list", "--json").out)["silences"]
+    listed = json.loads(call("silence", "--list", "--json", "--api", api).out)["silences"]
     assert listed[0]["subject"] == f"gpu/{uuid(1)}"
-    assert "riser swapped" in call("silence", "--list").out
+    assert "riser swapped" in call("silence", "--list", "--api", api).out
     assert call("silence", "pcie/width", "--gpu", "1", "--end").code == 0
     assert host.book.standing() == ()
     assert SilenceBook(StateDirectory(tmp_path / "state")).standing() == ()
+
+
+def test_what_is_silenced_is_read_without_the_control_socket(
+    api: str,
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    call("silence", "pcie", "--for", "2h", "--reason", "riser swapped")
+    (tmp_path / "control.sock").chmod(0o000)
+    (tmp_path / "control.sock").unlink()
+    outcome = call("silence", "--list", "--api", api)
+    assert (outcome.code, "riser swapped" in outcome.out) == (0, True)
 
 
 @pytest.mark.usefixtures("host")

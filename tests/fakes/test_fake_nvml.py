@@ -9,6 +9,23 @@ from tests.fakes.nvml.client import DriverClient
 from tests.fakes.nvml.state import FakeDriver
 
 NOT_SUPPORTED, UNKNOWN = 3, 999
+READ = (
+    ("Name(h)", "name"),
+    ("Temperature(h, 0)", "temperature_c"),
+    ("PowerUsage(h)", "power_mw"),
+    ("ClockInfo(h, 2)", "clock_memory_mhz"),
+    ("MaxClockInfo(h, 1)", "clock_sm_max_mhz"),
+    ("PerformanceState(h)", "performance_state"),
+    ("PowerState(h)", "performance_state"),
+    ("UtilizationRates(h).gpu", "utilization_gpu_percent"),
+    ("CurrPcieLinkGeneration(h)", "pcie_generation"),
+    ("MemoryInfo(h).total >> 20", "memory_total_bytes"),
+    ("FanSpeed(h)", "fan_percent"),
+    ("MigMode(h)[0]", "mig_mode"),
+    ("RemappedRows(h)[0]", "remapped_rows_correctable"),
+    ("VirtualizationMode(h)", "virtualization_mode"),
+    ("MaxMigDeviceCount(h)", "mig_devices_max"),
+)
 
 
 @pytest.mark.parametrize("name", profile.names())
@@ -20,29 +37,24 @@ def test_readings_are_those_of_the_profile(
     kind = profile.read(name)
     expected = {**kind.driver, **kind.card, **kind.readings(load)}
     client.value("n.nvmlInit(); h = handle(0)")
-    assert client.value("n.nvmlDeviceGetName(h)") == expected["name"]
     assert client.value("n.nvmlSystemGetDriverVersion()") == expected["driver"]
     assert client.value("n.nvmlSystemGetCudaDriverVersion()") == int(expected["cuda"])
+    for call, key in READ:
+        asked = f"n.nvmlDeviceGet{call}"
+        if key in expected:
+            value = expected[key].removesuffix(" MiB")
+            assert str(client.value(asked)) == str(int(value, 0) if value[:1].isdigit() else value), call
+        else:
+            assert client.error(asked) == NOT_SUPPORTED, call
     assert client.value("'%d.%d' % n.nvmlDeviceGetCudaComputeCapability(h)") == expected["compute_capability"]
-    assert client.value("n.nvmlDeviceGetTemperature(h, 0)") == int(expected["temperature_c"])
-    assert client.value("n.nvmlDeviceGetPowerUsage(h)") == int(expected["power_mw"])
-    assert client.value("n.nvmlDeviceGetClockInfo(h, 2)") == int(expected["clock_memory_mhz"])
-    assert client.value("n.nvmlDeviceGetMaxClockInfo(h, 1)") == int(expected["clock_sm_max_mhz"])
-    assert client.value("n.nvmlDeviceGetPerformanceState(h)") == int(expected["performance_state"])
-    assert client.value("n.nvmlDeviceGetPowerState(h)") == int(expected["performance_state"])
-    assert client.value("n.nvmlDeviceGetUtilizationRates(h).gpu") == int(expected["utilization_gpu_percent"])
-    assert client.value("n.nvmlDeviceGetCurrPcieLinkGeneration(h)") == int(expected["pcie_generation"])
     assert client.value("n.nvmlDeviceGetPciInfo(h).busId") == expected["pci_bus_id"]
     assert client.value("n.nvmlDeviceGetPciInfo(h).pciDeviceId") == int(expected["pci_device_id"], 16)
-    assert client.value("n.nvmlDeviceGetMemoryInfo(h).total >> 20") == int(
-        expected["memory_total_bytes"].split()[0]
-    )
 
 
 def test_reserved_memory_counts_as_used_in_the_first_version_only(
     client: DriverClient, driver: FakeDriver
 ) -> None:
-    driver.add_gpu("rtx-4080-super")
+    driver.set(driver.add_gpu("rtx-4080-super"), "memory_free_bytes", None)
     client.value("n.nvmlInit(); h = handle(0)")
     client.value("old, new = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, n.nvmlMemory_v2)")
     assert client.value("new.used >> 20") == 596
@@ -71,6 +83,25 @@ def test_processes_are_listed_by_kind_and_may_hide_their_memory(
     assert compute == {"28511": 230 << 20, "28512": 370 << 20, "7": None}
     graphics = client.value("sorted(p.pid for p in n.nvmlDeviceGetGraphicsRunningProcesses(h))")
     assert graphics == [1720, 4556]
+
+
+def test_a_carved_up_card_tells_instances_with_processes_and_an_instance_its_own(
+    client: DriverClient, driver: FakeDriver
+) -> None:
+    slot = driver.add_gpu("h100-mig", load="loaded")
+    driver.set(slot, "process 7", "compute 12 MiB in 9 0")
+    client.value("n.nvmlInit(); h = handle(0)")
+    listed = (
+        "[[p.pid, p.gpuInstanceId, p.computeInstanceId] for p in n.nvmlDeviceGetComputeRunningProcesses({})]"
+    )
+    everyone = [[21180, 2, 0], [21181, 2, 0], [21198, 2, 0], [7, 9, 0]]
+    assert sorted(client.value(listed.format("h"))) == sorted(everyone)
+    third = "n.nvmlDeviceGetMigDeviceHandleByIndex(h, 2)"
+    assert client.value(listed.format(third)) == [[7, 9, 0]]
+    assert client.value("n.nvmlDeviceGetName(n.nvmlDeviceGetMigDeviceHandleByIndex(h, 0))") == (
+        "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
+    )
+    assert client.error("n.nvmlDeviceGetUtilizationRates(h)") == NOT_SUPPORTED
 
 
 def test_each_field_value_has_a_return_code_of_its_own(client: DriverClient, driver: FakeDriver) -> None:

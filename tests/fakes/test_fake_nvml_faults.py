@@ -14,7 +14,7 @@ from tests.fakes.nvml import build
 from tests.fakes.nvml.client import PATIENCE_S, DriverClient
 from tests.fakes.nvml.state import FakeDriver
 
-DRIVER_NOT_LOADED, TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 9, 10, 12, 13
+NOT_FOUND, DRIVER_NOT_LOADED, TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 6, 9, 10, 12, 13
 GPU_IS_LOST, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND, UNKNOWN = 15, 18, 28, 999
 
 
@@ -79,6 +79,21 @@ def test_a_removed_gpu_moves_the_indices_but_not_the_handles(
     assert client.error("n.nvmlDeviceGetName(gone)") == GPU_IS_LOST
 
 
+def test_instances_come_and_go_under_a_running_process(client: DriverClient, driver: FakeDriver) -> None:
+    slot = driver.add_gpu("h100-mig")
+    client.value("n.nvmlInit(); h = handle(0); third = n.nvmlDeviceGetMigDeviceHandleByIndex(h, 2)")
+    assert client.value("n.nvmlDeviceGetMemoryInfo(third).used >> 20") == 9
+    driver.set(slot, "mig 3", "1g.10gb 9 0 9984MiB 700MiB")
+    assert client.value("n.nvmlDeviceGetMemoryInfo(third).used >> 20") == 700
+    driver.set(slot, "mig 3", None)
+    assert client.error("n.nvmlDeviceGetMemoryInfo(third)") == NOT_FOUND
+    assert client.error("n.nvmlDeviceGetMigDeviceHandleByIndex(h, 2)") == NOT_FOUND
+    driver.set(slot, "mig_mode", 0)
+    assert client.error("n.nvmlDeviceGetMigDeviceHandleByIndex(h, 0)") == NOT_FOUND
+    driver.lose(slot)
+    assert client.error("n.nvmlDeviceGetMemoryInfo(third)") == GPU_IS_LOST
+
+
 def test_handles_are_found_by_uuid_and_by_bus_id_of_either_length(
     client: DriverClient, driver: FakeDriver
 ) -> None:
@@ -92,7 +107,7 @@ def test_handles_are_found_by_uuid_and_by_bus_id_of_either_length(
     assert client.error("n.nvmlDeviceGetHandleByUUID(b'GPU-none')") == 6
 
 
-@pytest.mark.parametrize("code", [LIB_RM_VERSION_MISMATCH, UNKNOWN])
+@pytest.mark.parametrize("code", [DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, LIB_RM_VERSION_MISMATCH, UNKNOWN])
 def test_initialisation_fails_with_the_code_asked_for(
     client: DriverClient, driver: FakeDriver, code: int
 ) -> None:

@@ -130,7 +130,7 @@ def _datagrams() -> list[bytes]:
 
 
 def _frames() -> list[bytes]:
-    said = [words.frame(Draw(bytes([kind, *range(1, 90)]))) for kind in range(5)]
+    said = [words.frame(Draw(bytes([kind, *range(1, 90)]))) for kind in range(6)]
     alive = Statement(Reachability.ALIVE, words.IDS[1], 1, 0, words.ADDRESSES[1])
     return [frames.encode(one) for one in (*said, frames.Rows((frames.Row(alive, 3),)))]
 

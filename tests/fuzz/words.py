@@ -6,7 +6,7 @@ from gpumesh.model import Address, Reachability
 from gpumesh.records.codec import Digest, encode_digest, encode_update, make_entry
 from gpumesh.records.values import Plain, encode_value
 from gpumesh.swim.fields import MAX_EPOCH, MAX_INCARNATION
-from gpumesh.swim.frames import End, Frame, Hello, Page, Purpose, Row, Rows, Summary
+from gpumesh.swim.frames import End, Frame, Hello, Outline, Page, Purpose, Row, Rows, Summary
 from gpumesh.swim.statement import Statement, Vouch
 from gpumesh.swim.wire import (
     Ack,
@@ -105,7 +105,11 @@ def datagram(draw: Draw, seqs: list[int]) -> bytes:
 
 def frame(draw: Draw) -> Frame:
     """Draw one frame of a stream."""
-    kind = draw.integer(4)
+    kind = draw.integer(5)
+    if kind == 5:
+        num = draw.chosen((1, 2, 16))
+        marks = tuple(draw.integer(255) for _ in range(2 * num))
+        return Outline(marks[:num], marks[num:])
     if kind == 0:
         purpose = draw.chosen(tuple(Purpose))
         return Hello(sender(draw), draw.chosen(ADDRESSES), purpose, bool(draw.integer(1)))

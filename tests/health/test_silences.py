@@ -150,3 +150,33 @@ def test_a_wall_clock_set_back_does_not_lengthen_a_silence() -> None:
 )
 def test_a_kept_file_that_makes_no_sense_silences_nothing(document: Any) -> None:
     assert restored(document, UNIX) == ()
+
+
+def test_a_silence_counts_at_once_without_another_look_and_so_does_its_end() -> None:
+    silences = Silences()
+    course = course_with(silences)
+    assert course.look(answered([h100(remap_pending=True)])).gpus[0].verdict is Verdict.DEGRADED
+    silences.add("row-remap", "", HOUR, reason="reset tonight", now=101.0, unix=UNIX + 101.0)
+    report = course.health.handle_silences(101.0)
+    assert report.gpus[0].verdict is Verdict.HEALTHY
+    assert pending(report.gpus[0]).silenced_until == UNIX + 101.0 + HOUR
+    assert course.health.handle_silences(101.5) is report
+    silences.end("row-remap", "", now=102.0)
+    assert course.health.handle_silences(102.0).gpus[0].verdict is Verdict.DEGRADED
+
+
+def test_a_silence_before_the_first_look_changes_nothing() -> None:
+    health = course_with(silenced("row-remap")).health
+    assert health.handle_silences(101.0) is health.report
+
+
+def test_a_silence_on_a_host_whose_driver_is_let_go_of_leaves_its_cards_unknown() -> None:
+    silences = Silences()
+    course = course_with(silences)
+    course.look(answered([h100(remap_failed=True)]))
+    released = course.health.handle_release("let go of", UNIX)
+    silences.add("row-remap", "", HOUR, reason="replaced tonight", now=101.0, unix=UNIX + 101.0)
+    report = course.health.handle_silences(101.0)
+    assert released.gpus[0].verdict is Verdict.UNHEALTHY
+    assert report.gpus[0].verdict is Verdict.UNKNOWN
+    assert [item.reason for item in report.findings] == ["let go of"]

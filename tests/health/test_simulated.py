@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpumesh.errors import ConfigError, DriverAbsentError, DriverError
 from gpumesh.health.devices import Reading
-from gpumesh.health.simulated import SimulatedDriver, load_profile, profile_names
+from gpumesh.health.simulated import PROFILES, SimulatedDriver, load_profile, profile_names
+from gpumesh.model import Severity, Verdict
+from tests.health.builders import Course, answered
 
 
 def make(
@@ -30,8 +33,41 @@ def read(driver: SimulatedDriver, index: int = 0) -> Reading:
     return reading
 
 
-def test_the_captured_cards_are_there() -> None:
-    assert profile_names() == ("h100", "h200", "rtx-2080-super", "rtx-4080-super")
+def test_each_kind_of_card_is_there() -> None:
+    assert profile_names() == (
+        *("a100", "h100", "h100-mig", "h200", "l40s"),
+        *("rtx-2080-super", "rtx-4080-super", "t4", "vgpu-a6000-24q"),
+    )
+
+
+def test_a_profile_says_where_it_is_known_from() -> None:
+    for path in PROFILES.glob("*.toml"):
+        head = path.read_text().partition("[driver]")[0]
+        assert any(word in head for word in ("driver ", "capture ")), path
+        assert all(line.startswith("#") for line in head.splitlines())
+
+
+@pytest.mark.parametrize("load", ["idle", "busy"])
+@pytest.mark.parametrize("name", profile_names())
+def test_a_card_as_it_was_seen_is_well_at_rest_and_at_work(tmp_path: Path, name: str, load: str) -> None:
+    faults = tmp_path / "faults.toml"
+    faults.write_text("[gpu.0]\nbusy = true\n" if load == "busy" else "")
+    driver = make(name, faults=faults, elapsed_s=1000)
+    course = Course(interval_s=30)
+    for _ in range(60):
+        course.look(replace(answered([driver.probe_device(0)]), driver=driver.open()))
+    (gpu,) = course.health.report.gpus
+    assert gpu.verdict is Verdict.HEALTHY
+    assert [finding for finding in gpu.findings if finding.severity is not Severity.INFO] == []
+    assert gpu.is_busy is (load == "busy")
+
+
+def test_a_carved_up_card_has_instances_of_its_own() -> None:
+    driver = make("h100-mig", "h100-mig")
+    first, second = read(driver, 0).mig_instances or (), read(driver, 1).mig_instances or ()
+    assert [item.profile for item in first] == ["3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"]
+    assert len({item.uuid for item in first + second}) == 8
+    assert first == read(driver, 0).mig_instances, "the same in every look"
 
 
 @pytest.mark.parametrize("name", profile_names())
@@ -43,10 +79,11 @@ def test_a_profile_is_within_its_own_card(name: str) -> None:
         parts = (reading.memory_used_bytes, reading.memory_free_bytes, reading.memory_reserved_bytes)
         assert abs(total - sum(part or 0 for part in parts)) <= 3 << 20
         assert (reading.power_w or 0) <= (reading.power_limit_w or 0)
+        assert (reading.power_w is None) == (reading.power_limit_w is None)
 
 
 def test_an_unknown_profile_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match=r'"rtx-9090": no such profile; there are: h100, h200, rtx-'):
+    with pytest.raises(ConfigError, match='"rtx-9090": no such profile; there are: a100, h100, h100-mig'):
         make("rtx-9090")
 
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpumesh.config import HealthConfig
 from gpumesh.health.devices import Probe, XidEvent
 from gpumesh.health.xid_lines import XidSighting, place_of
 from gpumesh.health.xids import (
     MAX_KINDS,
     MAX_PLACES,
     NEWS_S,
-    SETTLE_S,
-    SETTLE_UNTOLD_S,
     XidLog,
     XidRecord,
     settled_from_json,
@@ -26,13 +25,15 @@ from tests.health.builders import absent, address, answered, geforce, h100, hung
 
 PLACE = str(place_of(address(0)))
 
+DEFAULTS = HealthConfig()
+
 
 def seen(xid: int | None, at: float = 100.0, *, place: str = PLACE, is_kernel: bool = True) -> XidSighting:
     return XidSighting(place, xid, at, is_kernel=is_kernel)
 
 
 def log_of(sightings: Iterable[XidSighting]) -> XidLog:
-    log = XidLog()
+    log = XidLog(DEFAULTS)
     for sighting in sightings:
         log.handle_sighting(sighting)
     return log
@@ -69,7 +70,7 @@ def test_dcgm_exporter_190_a_repeat_is_news_each_time_and_told_once() -> None:
 
 
 def test_a_flood_is_told_once_a_minute_and_another_xid_at_once() -> None:
-    log = XidLog()
+    log = XidLog(DEFAULTS)
     told: list[tuple[XidRecord, int]] = []
     for second in range(600):
         log.handle_sighting(seen(31, second))
@@ -109,9 +110,9 @@ def test_an_event_of_the_driver_is_placed_by_its_cards_address() -> None:
 
 def test_ten_quiet_minutes_settle_what_the_driver_asks_nothing_for() -> None:
     log = log_of([seen(119, 100.0)])
-    log.handle_look(answered([h100()]), 100.0 + SETTLE_S - 1)
+    log.handle_look(answered([h100()]), 100.0 + DEFAULTS.xid_settle_s - 1)
     assert not only(log).is_settled
-    log.handle_look(answered([h100()]), 100.0 + SETTLE_S)
+    log.handle_look(answered([h100()]), 100.0 + DEFAULTS.xid_settle_s)
     assert only(log).is_settled
     log.handle_sighting(seen(119, 5000.0))
     assert not only(log).is_settled
@@ -131,16 +132,16 @@ def test_ten_quiet_minutes_settle_what_the_driver_asks_nothing_for() -> None:
 def test_ten_minutes_settle_nothing_on_a_card_that_is_not_known_to_be_well(probe: Probe) -> None:
     log = log_of([seen(119, 100.0)])
     for later in range(20):
-        log.handle_look(probe, 100.0 + SETTLE_S + 60 * later)
+        log.handle_look(probe, 100.0 + DEFAULTS.xid_settle_s + 60 * later)
     assert not only(log).is_settled
 
 
 def test_a_driver_too_old_to_ask_settles_after_a_day_and_a_fall_after_ten_minutes() -> None:
     log = log_of([seen(119, 0.0), seen(79, 0.0)])
     old = answered([h100(recovery_action=None)])
-    log.handle_look(old, SETTLE_S)
+    log.handle_look(old, DEFAULTS.xid_settle_s)
     assert [(record.xid, record.is_settled) for record in log.records()] == [(79, True), (119, False)]
-    log.handle_look(old, SETTLE_UNTOLD_S)
+    log.handle_look(old, DEFAULTS.xid_settle_untold_s)
     assert all(record.is_settled for record in log.records())
 
 
@@ -159,7 +160,7 @@ def test_a_driver_that_was_unloaded_and_is_back_has_reset_its_cards() -> None:
 
 
 def test_an_energy_counter_that_falls_tells_of_a_reset() -> None:
-    log = XidLog()
+    log = XidLog(DEFAULTS)
     log.handle_look(answered([h100(energy_mj=90_000, recovery_action=None)]), 90.0)
     log.handle_sighting(seen(119, 100.0))
     log.handle_look(answered([h100(energy_mj=95_000, recovery_action=None)]), 110.0)
@@ -177,9 +178,9 @@ def test_what_the_driver_takes_back_settles_what_came_before() -> None:
 
 def test_what_is_settled_stays_so_over_a_restart_and_not_over_a_reboot() -> None:
     log = log_of([seen(119, 100.0)])
-    log.handle_look(answered([h100()]), 100.0 + SETTLE_S)
+    log.handle_look(answered([h100()]), 100.0 + DEFAULTS.xid_settle_s)
     kept = settled_to_json(log.settled, "boot-1")
-    again = XidLog(settled_from_json(kept, "boot-1"))
+    again = XidLog(DEFAULTS, settled_from_json(kept, "boot-1"))
     again.handle_sighting(seen(119, 100.0))
     assert only(again).is_settled
     assert settled_from_json(kept, "boot-2") == {}

@@ -114,7 +114,7 @@ def test_oversized_page_is_refused_before_it_is_parsed() -> None:
 
 
 def test_summary_and_digest_survive_the_wire() -> None:
-    summary = codec.Summary(codec.FIRST_ID, codec.LAST_ID, {bytes(16): (3, 2**64 - 1)})
+    summary = codec.Summary(codec.FIRST_ID, codec.LAST_ID, {bytes(16): (3, 2**64 - 1)}, bytes(range(32)))
     assert codec.decode_summary(codec.encode_summary(summary)) == summary
     digest = codec.Digest(4, 9, 2**64 - 1, 17)
     data = codec.encode_digest(digest)

@@ -17,6 +17,9 @@ from gpumesh.records.values import encode_value
 A, B, C = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 
 
+BUCKETS = 32
+
+
 def records(host_id: str = A, epoch: int = 1) -> Records:
     return Records(host_id=host_id, epoch=epoch)
 
@@ -32,10 +35,11 @@ def update(
 
 def sync(opener: Records, acceptor: Records, now: float = 0.0) -> None:
     """Push and pull, as membership's stream does."""
-    for page in acceptor.pages_to_send(opener.summary_to_send()):
-        opener.handle_page(page, now)
-    for page in opener.pages_to_send(acceptor.summary_to_send()):
+    outlines = opener.outline_to_send(BUCKETS), acceptor.outline_to_send(BUCKETS)
+    for page in opener.pages_to_send(acceptor.summary_to_send(outlines[0])):
         acceptor.handle_page(page, now)
+    for page in acceptor.pages_to_send(opener.summary_to_send(outlines[1])):
+        opener.handle_page(page, now)
 
 
 def gossip(source: Records, target: Records, now: float = 0.0) -> None:
@@ -216,6 +220,19 @@ def test_sync_brings_both_sides_together_and_then_sends_nothing() -> None:
     sync(one, other)
     assert is_same(one, other)
     assert one.pages_to_send(other.summary_to_send()) == []
+    assert other.summary_to_send(one.outline_to_send(BUCKETS)) == b""
+
+
+def test_memberlist_243_one_new_entry_costs_a_summary_of_its_own_bucket() -> None:
+    one, other = records(A), records(B)
+    for number in range(1, 256):
+        for side in (one, other):
+            side.handle_update(update(str(uuid.UUID(int=number << 120))), 0.0)
+    one.handle_update(update(str(uuid.UUID(int=(9 << 120) + 1))), 0.0)
+    summary = codec.decode_summary(other.summary_to_send(one.outline_to_send(BUCKETS)))
+    assert {host[0] for host in summary.rows} == {byte for byte in range(1, 256) if byte % BUCKETS == 9}
+    sync(one, other)
+    assert is_same(one, other)
 
 
 def test_gap_below_a_newer_version_is_repaired() -> None:

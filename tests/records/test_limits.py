@@ -18,6 +18,7 @@ SMALL = {
     "MAX_QUEUED": 10,
     "MAX_DIFFERENCES": 5,
     "MAX_FORGOTTEN": 5,
+    "MAX_SEEN": 5,
 }
 
 
@@ -72,6 +73,7 @@ FILLERS: dict[str, Callable[[Records], None]] = {
     "asks": ask,
     "forgotten": forget,
     "contacts": differ,
+    "seen": tell_all,
 }
 
 

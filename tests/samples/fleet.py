@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Probe, Process, Reading
+from gpumesh.health.silences import Silence
 from gpumesh.model import (
     Action,
     Address,
@@ -196,6 +197,7 @@ class SampleSource:
     probe: Probe | None = field(default_factory=sample_probe)
     feed: EventFeed = field(default_factory=lambda: EventFeed(run=7))
     ready: tuple[bool, str] = (True, "")
+    silenced: Sequence[Silence] = ()
     internals: Mapping[str, float] = field(
         default_factory=lambda: {"beat": 42, "drops/replay": 3, "sent/ping": 10, "members": 5}
     )
@@ -214,6 +216,9 @@ class SampleSource:
 
     def events(self) -> EventFeed:
         return self.feed
+
+    def silences(self) -> Sequence[Silence]:
+        return self.silenced
 
     def is_ready(self) -> tuple[bool, str]:
         return self.ready

@@ -142,3 +142,20 @@ def test_xids_are_shown_with_count_and_time() -> None:
             "settled": True,
         }
     ]
+
+
+def test_a_resting_card_shows_its_last_reading_apart_and_with_its_instant() -> None:
+    probe = sample_probe()
+    asleep = replace(
+        probe.devices[0],
+        reading=None,
+        is_resting=True,
+        last_reading=probe.devices[0].reading,
+        last_read_unix=NOW - 180,
+    )
+    document = documents.status_document(sample_view(), replace(probe, devices=(asleep, probe.devices[1])))
+    first, second = document["gpus"]
+    assert (first["resting"], first["reading"]) == (True, None)
+    assert first["last_reading"]["temperature_c"] == 46
+    assert first["last_read"] == "2027-01-15T07:57:00.000Z"
+    assert (second["resting"], second["last_reading"], second["last_read"]) == (False, None, None)

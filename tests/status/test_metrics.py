@@ -55,6 +55,47 @@ def test_what_the_card_cannot_say_has_no_series() -> None:
     assert "DCGM_FI_DEV_MEMORY_TEMP" not in text
 
 
+def test_memory_errors_are_shown_by_location_and_span() -> None:
+    probe = sample_probe()
+    reading = Reading(
+        ecc_sram_corrected_volatile=1,
+        ecc_sram_uncorrected_aggregate=2,
+        ecc_dram_corrected_aggregate=3,
+        ecc_dram_uncorrected_volatile=0,
+        ecc_sram_threshold_exceeded=False,
+    )
+    card = replace(probe.devices[0], reading=reading)
+    text = mesh_exposition(sample_view(), replace(probe, devices=(card,)), {})
+    told = [line.partition("{")[0] for line in text.splitlines() if line.startswith("DCGM")]
+    values = [line.rpartition(" ")[2] for line in text.splitlines() if line.startswith("DCGM")]
+    assert dict(zip(told, values, strict=True)) == {
+        "DCGM_FI_DEV_ECC_SBE_VOL_SRM": "1",
+        "DCGM_FI_DEV_ECC_DBE_AGG_SRM": "2",
+        "DCGM_FI_DEV_ECC_SBE_AGG_DEV": "3",
+        "DCGM_FI_DEV_ECC_DBE_VOL_DEV": "0",
+        "DCGM_FI_DEV_THRESHOLD_SRM": "0",
+    }
+
+
+def test_windows_traffic_and_engines_are_shown_where_the_card_tells() -> None:
+    probe = sample_probe()
+    reading = Reading(
+        bar1_total_bytes=256 << 20, bar1_used_bytes=36 << 20, pcie_tx_bytes=5000, utilization_jpeg_percent=7
+    )
+    text = mesh_exposition(
+        sample_view(),
+        replace(probe, devices=(replace(probe.devices[0], reading=reading), probe.devices[1])),
+        {},
+    )
+    assert [value for _, value in series(text, "DCGM_FI_DEV_BAR1_USED")] == [36.0]
+    assert [value for _, value in series(text, "DCGM_FI_DEV_BAR1_TOTAL")] == [256.0]
+    assert "PCIE_TX_THROUGHPUT{" in text
+    assert "PCIE_RX_THROUGHPUT" not in text
+    assert series(text, "gpumesh_gpu_engine_utilization_percent") == [
+        ({"UUID": uuid_of(1, 0), "engine": "jpeg"}, 7.0)
+    ]
+
+
 @pytest.mark.parametrize(
     "change",
     [{"is_lost": True}, {"reading": None, "error": "Unknown Error (NVML 999)"}, {"info": None}],
@@ -215,3 +256,18 @@ def test_bandwidth_of_nvlink_is_both_ways_or_nothing() -> None:
     text = mesh_exposition(sample_view(), replace(probe, devices=(linked, half)), {})
     lines = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{")]
     assert [line.rpartition(" ")[2] for line in lines] == ["120"]
+
+
+def test_a_resting_card_has_no_series_of_its_own_but_says_since_when() -> None:
+    probe = sample_probe()
+    asleep = replace(
+        probe.devices[0],
+        reading=None,
+        is_resting=True,
+        last_reading=probe.devices[0].reading,
+        last_read_unix=NOW - 180,
+    )
+    text = mesh_exposition(sample_view(), replace(probe, devices=(asleep, probe.devices[1])), {})
+    assert [labels["gpu"] for labels, _ in series(text, "DCGM_FI_DEV_GPU_TEMP")] == ["1"]
+    assert [value for _, value in series(text, "gpumesh_gpu_resting")] == [1.0, 0.0]
+    assert series(text, "gpumesh_gpu_last_read_timestamp_seconds") == [({"UUID": uuid_of(1, 0)}, NOW - 180)]

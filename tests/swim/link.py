@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
+from zlib import crc32
 
 from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.model import Address, Identity, Reachability
@@ -64,8 +65,11 @@ class QuietPassenger:
         wanted, self.wanted = self.wanted, None
         return wanted
 
-    def summary_to_send(self) -> bytes:
-        return b"summary"
+    def outline_to_send(self, num_buckets: int) -> Sequence[int]:
+        return (crc32(b"".join(self.pages)),) * num_buckets
+
+    def summary_to_send(self, outline: Sequence[int]) -> bytes:
+        return b"" if outline == self.outline_to_send(len(outline)) else b"summary"
 
     def pages_to_send(self, summary: bytes) -> list[bytes]:
         return list(self.pages)

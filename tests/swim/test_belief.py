@@ -350,7 +350,7 @@ def test_left_is_final_for_its_epoch_whatever_is_said(bench: Bench) -> None:
     bench.belief.handle_evidence(bench.x, 9, 11.0, is_proven=True)
     bench.belief.handle_vouch(Vouch(X, 1, 9, B), 11.0)
     assert bench.x.reachability is LEFT
-    bench.tell(LEFT, incarnation=9)
+    bench.tell(LEFT, incarnation=1)  # it raised its incarnation while it left
     assert (bench.x.reachability, bench.x.incarnation) == (LEFT, 0)
     bench.tell(ALIVE, epoch=2, address=bench.x.address)
     assert bench.x.reachability is ALIVE

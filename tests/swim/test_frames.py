@@ -15,6 +15,7 @@ from gpumesh.swim.frames import (
     End,
     Frame,
     Hello,
+    Outline,
     Page,
     Purpose,
     Row,
@@ -44,6 +45,7 @@ def row(number: int) -> Row:
     [
         Hello(SENDER, ADDRESS, Purpose.SYNC, is_leaving=False),
         Hello(SENDER, ADDRESS, Purpose.PING, is_leaving=True),
+        Outline((1, 2**64 - 1), (0, 7)),
         Rows((row(1), row(2))),
         Summary(b"summary", is_last=True),
         Page(b"page"),
@@ -91,6 +93,11 @@ def test_summaries_come_in_chunks_of_which_one_is_the_last(size: int) -> None:
         (1, bytes(16), 1, 0, 0, b"\x0a\x00\x00\x01", 7977, 7, 0),
         (1, bytes(16), 1, 0, 0, b"\x0a\x00\x00\x01", 7977, 0, 5),
         (1, bytes(16), 1, 0, 0, b"", 7977, 0, 0),
+        (6, b"", b""),
+        (6, bytes(7), bytes(7)),
+        (6, bytes(24), bytes(24)),  # not a power of two
+        (6, bytes(8), bytes(16)),
+        (6, bytes(8 * 512), bytes(8 * 512)),
     ],
 )
 def test_whatever_is_not_exactly_a_frame_is_malformed(value: Any) -> None:

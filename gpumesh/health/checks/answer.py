@@ -47,12 +47,12 @@ UNREAD = Rule(
 PARTIAL = Rule(
     NAME,
     "partial",
-    "the card was read, but some call on it failed, for 15 s",
+    "the card was read, but some call on it failed, for {partial_after}",
     Severity.WARNING,
     Action.INSPECT,
     "own judgement: not supported is absent, any other refusal is a sign",
     advice="look for the card's PCI address in the kernel's log",
-    stand_s=15.0,
+    stand="partial_after",
     clear_s=60.0,
 )
 

@@ -2,7 +2,7 @@
 
 Idle, power cap by software, application clocks, sync boost and display clocks are how cards live and never
 a fault. Hardware slowdown comes in bursts, so a look is no measure: a minute counts when any look in it
-shows the reason, and six of the last ten minutes make a finding.
+shows the reason, and most of the last ten minutes make a finding.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ SW_THERMAL: Final = 0x20
 HW_THERMAL: Final = 0x40
 HW_POWER_BRAKE: Final = 0x80
 NUM_BUCKETS: Final = 10
-NUM_HIT: Final = 6
 BUCKET_S: Final = 60.0
-SW_THERMAL_STAND_S: Final = 1800.0
 CLEAR_S: Final = 60.0
 _MAX_CARDS: Final = 128
 
 THERMAL = Rule(
     NAME,
     "hw-thermal",
-    "hardware thermal slowdown in 6 of the last 10 minutes",
+    "hardware thermal slowdown in {slowdown_minutes} of the last 10 minutes",
     Severity.WARNING,
     Action.INSPECT,
     "gpud's buckets; nvidia_gpu_exporter alerts after 5 min",
@@ -40,7 +38,7 @@ THERMAL = Rule(
 BRAKE = Rule(
     NAME,
     "hw-power-brake",
-    "power brake in 6 of the last 10 minutes",
+    "power brake in {slowdown_minutes} of the last 10 minutes",
     Severity.WARNING,
     Action.INSPECT,
     "gpud's buckets; nvidia_gpu_exporter alerts after 5 min",
@@ -50,7 +48,7 @@ BRAKE = Rule(
 SLOWDOWN = Rule(
     NAME,
     "hw-slowdown",
-    "hardware slowdown, without one of the two reasons above, in 6 of the last 10 minutes",
+    "hardware slowdown, without one of the two reasons above, in {slowdown_minutes} of the last 10 minutes",
     Severity.WARNING,
     Action.INSPECT,
     "gpud: 6 of 10 one-minute buckets",
@@ -60,12 +58,12 @@ SLOWDOWN = Rule(
 SOFT_THERMAL = Rule(
     NAME,
     "sw-thermal",
-    "software thermal slowdown for 30 min",
+    "software thermal slowdown for {soft_thermal_after}",
     Severity.WARNING,
     Action.INSPECT,
     "nvidia_gpu_exporter",
     advice="the driver lowers clocks to hold the card's temperature: work runs slower until it is cooler",
-    stand_s=SW_THERMAL_STAND_S,
+    stand="soft_thermal_after",
     clear_s=CLEAR_S,
 )
 
@@ -82,7 +80,8 @@ class Clocks:
     With looks further apart than a minute a bucket is one look long, or ten of them could never be filled.
     """
 
-    def __init__(self, interval_s: float) -> None:
+    def __init__(self, interval_s: float, least_hit: int) -> None:
+        self._least_hit = least_hit
         self._bucket_s = max(BUCKET_S, interval_s)
         self._hits: dict[tuple[str, str], deque[int]] = {}
 
@@ -94,7 +93,7 @@ class Clocks:
         bucket = int(card.now // self._bucket_s)
         for rule in (THERMAL, BRAKE, SLOWDOWN):
             num_hit = self._count(card.info.uuid, rule, bucket, is_hit=rule is _hardware_rule(reasons))
-            if num_hit >= NUM_HIT:
+            if num_hit >= self._least_hit:
                 minutes = round(NUM_BUCKETS * self._bucket_s / 60)
                 reason = f"{_WORDS[rule.code]} in {num_hit} of {NUM_BUCKETS} parts of the last {minutes} min"
                 yield Symptom(rule, card.subject, reason, {"reasons": reasons, "buckets": num_hit})
@@ -127,7 +126,7 @@ def _hardware_rule(reasons: int) -> Rule | None:
 
 
 def _start(config: Config) -> SeeCard:
-    return Clocks(config.gpu.interval_s)
+    return Clocks(config.longest_look_s, config.health.slowdown_minutes)
 
 
 CHECK = CardCheck(NAME, __doc__, (THERMAL, BRAKE, SLOWDOWN, SOFT_THERMAL), _start)

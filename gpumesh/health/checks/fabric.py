@@ -17,7 +17,6 @@ NAME: Final = "fabric"
 NOT_STARTED: Final = 1
 IN_PROGRESS: Final = 2
 COMPLETED: Final = 3
-STAND_S: Final = 300.0
 CLEAR_S: Final = 15.0
 _SOURCE: Final = "NVIDIA's Fabric Manager user guide"
 _ADVICE: Final = (
@@ -27,12 +26,12 @@ _ADVICE: Final = (
 WAITING = Rule(
     NAME,
     "not-ready",
-    "the card's registration with the fabric is not completed, for 5 min",
+    "the card's registration with the fabric is not completed, for {fabric_after}",
     Severity.CRITICAL,
     Action.CONFIGURE,
     _SOURCE + "; 5 min are own judgement",
     advice=_ADVICE,
-    stand_s=STAND_S,
+    stand="fabric_after",
     clear_s=CLEAR_S,
 )
 REFUSED = Rule(

@@ -14,32 +14,31 @@ from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "fan"
-HOT_C: Final = 70
-STAND_S: Final = 60.0
+CLEAR_S: Final = 60.0
 
 STOPPED = Rule(
     NAME,
     "stopped",
-    f"0 % at {HOT_C} °C or more, for 1 min",
+    "0 % at {fan_hot} °C or more, for {fan_after}",
     Severity.WARNING,
     Action.INSPECT,
     "own judgement: cards that rest their fans start them between 50 and 60 °C",
     advice="the fan is stuck, unplugged or set to 0 % by hand; on a water-cooled card check the pump",
-    stand_s=STAND_S,
-    clear_s=STAND_S,
+    stand="fan_after",
+    clear_s=CLEAR_S,
 )
 
 
-def see(card: Card) -> Iterator[Symptom]:
+def see(card: Card, hot_c: int) -> Iterator[Symptom]:
     """Judge a standing fan by the card's temperature."""
     fan, temperature = card.reading.fan_percent, card.reading.temperature_c
-    if fan == 0 and temperature is not None and temperature >= HOT_C:
+    if fan == 0 and temperature is not None and temperature >= hot_c:
         reason = f"the fan stands still at {temperature} °C"
         yield Symptom(STOPPED, card.subject, reason, {"fan_percent": fan, "temperature_c": temperature})
 
 
-def _start(_config: Config) -> SeeCard:
-    return see
+def _start(config: Config) -> SeeCard:
+    return lambda card: see(card, config.health.fan_hot_c)
 
 
 CHECK = CardCheck(NAME, __doc__, (STOPPED,), _start)

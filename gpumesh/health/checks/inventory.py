@@ -16,8 +16,6 @@ from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom, 
 from gpumesh.model import Action, Severity
 
 NAME: Final = "inventory"
-TOLD_S: Final = 24 * 3600.0
-"""How long a change that is no fault stays visible: a day, so that the next shift sees it too."""
 
 LOST = Rule(
     NAME,
@@ -36,7 +34,7 @@ MOVED = Rule(
     Severity.INFO,
     Action.NONE,
     "own judgement: told, since a card that nobody moved points at a riser or a renumbered bus",
-    clear_s=TOLD_S,
+    clear="told_for",
 )
 ADDED = Rule(
     NAME,
@@ -45,7 +43,7 @@ ADDED = Rule(
     Severity.INFO,
     Action.NONE,
     "own judgement: told for a day",
-    clear_s=TOLD_S,
+    clear="told_for",
 )
 REPLACED = Rule(
     NAME,
@@ -54,7 +52,7 @@ REPLACED = Rule(
     Severity.INFO,
     Action.NONE,
     "own judgement: told for a day; the old card is forgotten",
-    clear_s=TOLD_S,
+    clear="told_for",
 )
 DUPLICATE = Rule(
     NAME,
@@ -86,13 +84,13 @@ SURPLUS = Rule(
 UNDRIVEN = Rule(
     NAME,
     "pci",
-    "an NVIDIA display controller on the PCI bus that the driver does not list, for 30 s",
+    "an NVIDIA display controller on the PCI bus that the driver does not list, for {pci_after}",
     Severity.WARNING,
     Action.INSPECT,
     "NVSentinel#684; 30 s because a driver takes its cards one after the other",
     advice="look for the address in the kernel's log; a card that this driver "
     "does not support, or no longer, stays like this",
-    stand_s=30.0,
+    stand="pci_after",
 )
 UNREADABLE = Rule(
     NAME,

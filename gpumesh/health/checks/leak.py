@@ -8,7 +8,6 @@ the processes, and there must be none; with MIG nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from gpumesh.config import Config
@@ -16,35 +15,33 @@ from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "memory-leak"
-STAND_S: Final = 600.0
 CLEAR_S: Final = 60.0
 _MIB: Final = 1 << 20
 
 LEAK = Rule(
     NAME,
     "held-by-nobody",
-    "health.leak_memory (1024 MiB) or more in use without a process for health.leak_after (10 min)",
+    "{leak_memory} MiB or more in use without a process for {leak_after}",
     Severity.WARNING,
     Action.RESET,
     "own judgement: a desktop at rest held 596 MiB",
     advice="look for the holder with `fuser -v /dev/nvidia*`; if there is none, reset the card",
-    stand_s=STAND_S,
+    stand="leak_after",
     clear_s=CLEAR_S,
 )
 
 
-def see(card: Card, least_bytes: int, rule: Rule = LEAK) -> Iterator[Symptom]:
+def see(card: Card, least_bytes: int) -> Iterator[Symptom]:
     """Judge the memory in use by who is on the card."""
     reading = card.reading
     used = reading.memory_used_bytes
     if used is not None and used >= least_bytes and reading.processes == () and not reading.mig_enabled:
         reason = f"{used // _MIB} MiB are in use, and no process is on the card"
-        yield Symptom(rule, card.subject, reason, {"memory_used_bytes": used})
+        yield Symptom(LEAK, card.subject, reason, {"memory_used_bytes": used})
 
 
 def _start(config: Config) -> SeeCard:
-    rule = replace(LEAK, stand_s=config.health.leak_after_s)
-    return lambda card: see(card, config.health.leak_mib * _MIB, rule)
+    return lambda card: see(card, config.health.leak_mib * _MIB)
 
 
 CHECK = CardCheck(NAME, __doc__, (LEAK,), _start)

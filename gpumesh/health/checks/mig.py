@@ -14,26 +14,25 @@ from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "mig"
-STAND_S: Final = 60.0
 
 EMPTY = Rule(
     NAME,
     "no-instances",
-    "MIG is on and holds no instance, for 1 min",
+    "MIG is on and holds no instance, for {mig_after}",
     Severity.WARNING,
     Action.CONFIGURE,
     "NVIDIA's MIG user guide: CUDA finds no device on such a card",
     advice="make instances (`nvidia-smi mig -cgi ... -C`), or switch MIG off (`nvidia-smi -mig 0`)",
-    stand_s=STAND_S,
+    stand="mig_after",
 )
 PENDING = Rule(
     NAME,
     "pending",
-    "MIG is to be switched and waits for a reset, for 1 min",
+    "MIG is to be switched and waits for a reset, for {mig_after}",
     Severity.INFO,
     Action.RESET,
     "NVML's pending MIG mode",
-    stand_s=STAND_S,
+    stand="mig_after",
 )
 
 

@@ -14,19 +14,18 @@ from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "probe"
-SLOW_S: Final = 5.0
-STAND_S: Final = 60.0
+CLEAR_S: Final = 60.0
 
 SLOW = Rule(
     NAME,
     "slow",
-    f"a look takes more than {SLOW_S:g} s, or more than half of gpu.deadline, for 1 min",
+    "a look takes more than {slow_look}, or more than half of gpu.deadline, for {slow_look_after}",
     Severity.INFO,
     Action.CONFIGURE,
     "nvidia_gpu_exporter: slow above 5 s; netdata#14522",
     advice="raise gpu.deadline and gpu.interval, or find out what holds the driver up",
-    stand_s=STAND_S,
-    clear_s=STAND_S,
+    stand="slow_look_after",
+    clear_s=CLEAR_S,
 )
 _PERSISTENCE: Final = (
     "switch persistence mode on (systemctl enable --now nvidia-persistenced): without it the driver starts "
@@ -36,7 +35,7 @@ _PERSISTENCE: Final = (
 
 def see(look: Look) -> Iterator[Symptom]:
     """Judge the duration of a look that ended."""
-    limit_s = min(SLOW_S, look.config.gpu.deadline_s / 2)
+    limit_s = min(look.config.health.slow_look_s, look.config.gpu.deadline_s / 2)
     taken_s = look.probe.duration_s
     if taken_s > limit_s:
         readings = [state.reading for state in look.stock.seen.values() if state.reading is not None]

@@ -14,7 +14,6 @@ from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "row-remap"
-MANY_UNCORRECTABLE: Final = 512
 _SOURCE: Final = "DCGM; NVIDIA's GPU memory error management"
 
 FAILED = Rule(
@@ -32,7 +31,7 @@ PENDING = Rule(
 MANY = Rule(
     NAME,
     "many",
-    f"{MANY_UNCORRECTABLE} or more rows remapped after uncorrectable errors",
+    "{remapped_rows} or more rows remapped after uncorrectable errors",
     Severity.WARNING,
     Action.REPLACE,
     "DCGM",
@@ -40,7 +39,7 @@ MANY = Rule(
 )
 
 
-def see(card: Card) -> Iterator[Symptom]:
+def see(card: Card, many: int) -> Iterator[Symptom]:
     """Judge pending, failed and numerous remaps."""
     reading = card.reading
     if reading.remap_failed:
@@ -48,13 +47,13 @@ def see(card: Card) -> Iterator[Symptom]:
     if reading.remap_pending:
         yield Symptom(PENDING, card.subject, "a row of memory waits for a reset to be remapped")
     count = reading.remapped_uncorrectable
-    if count is not None and count >= MANY_UNCORRECTABLE:
+    if count is not None and count >= many:
         reason = f"{count} rows of memory were remapped after uncorrectable errors"
         yield Symptom(MANY, card.subject, reason, {"remapped_uncorrectable": count})
 
 
-def _start(_config: Config) -> SeeCard:
-    return see
+def _start(config: Config) -> SeeCard:
+    return lambda card: see(card, config.health.remapped_rows)
 
 
 CHECK = CardCheck(NAME, __doc__, (FAILED, PENDING, MANY), _start)

@@ -10,14 +10,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from gpumesh.config import Config
+from gpumesh.config import Config, HealthConfig
 from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "retired-pages"
-MAX_PAGES: Final = 63
-MAX_DOUBLE_BIT: Final = 15
-MAX_DOUBLE_BIT_A_WEEK: Final = 1
 WEEK_S: Final = 7 * 24 * 3600.0
 _MAX_CHANGES: Final = 64
 _MAX_CARDS: Final = 64
@@ -25,7 +22,7 @@ _MAX_CARDS: Final = 64
 FULL = Rule(
     NAME,
     "full",
-    f"{MAX_PAGES} or more retired pages",
+    "{retired_pages} or more retired pages",
     Severity.CRITICAL,
     Action.REPLACE,
     "DCGM; the table holds 64",
@@ -33,8 +30,8 @@ FULL = Rule(
 RISING = Rule(
     NAME,
     "rising",
-    f"more than {MAX_DOUBLE_BIT} pages retired for double-bit errors, more than {MAX_DOUBLE_BIT_A_WEEK} of "
-    f"them within a week",
+    "more than {retired_double_bit} pages retired for double-bit errors, more than {retired_a_week} of them "
+    "within a week",
     Severity.CRITICAL,
     Action.REPLACE,
     "DCGM",
@@ -53,7 +50,8 @@ PENDING = Rule(
 class RetiredPages:
     """Judges the counts, and remembers for a week when the double-bit count rose."""
 
-    def __init__(self) -> None:
+    def __init__(self, thresholds: HealthConfig) -> None:
+        self._thresholds = thresholds
         self._rises: dict[str, deque[tuple[float, int]]] = {}
 
     def __call__(self, card: Card) -> Iterator[Symptom]:
@@ -66,10 +64,11 @@ class RetiredPages:
             return
         total = (single or 0) + (double or 0)
         evidence = {"retired_sbe": single, "retired_dbe": double}
-        if total >= MAX_PAGES:
+        if total >= self._thresholds.retired_pages:
             yield Symptom(FULL, card.subject, f"{total} pages of memory are retired", evidence)
         num_new = 0 if double is None else self._risen(card.info.uuid, double, card.now)
-        if double is not None and double > MAX_DOUBLE_BIT and num_new > MAX_DOUBLE_BIT_A_WEEK:
+        is_many = double is not None and double > self._thresholds.retired_double_bit
+        if is_many and num_new > self._thresholds.retired_a_week:
             reason = f"{double} pages are retired for double-bit errors, {num_new} of them within a week"
             yield Symptom(RISING, card.subject, reason, evidence)
 
@@ -86,8 +85,8 @@ class RetiredPages:
         return max(0, count - counts[0][1])
 
 
-def _start(_config: Config) -> SeeCard:
-    return RetiredPages()
+def _start(config: Config) -> SeeCard:
+    return RetiredPages(config.health)
 
 
 CHECK = CardCheck(NAME, __doc__, (FULL, RISING, PENDING), _start)

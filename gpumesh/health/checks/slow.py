@@ -11,39 +11,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from gpumesh.config import Config
+from gpumesh.config import Config, HealthConfig
 from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "slow"
-LOADED_PERCENT: Final = 95
-POWER_PERCENT: Final = 50
-STAND_S: Final = 600.0
 CLEAR_S: Final = 60.0
 
 SLOW = Rule(
     NAME,
     "clocks",
-    f"at {LOADED_PERCENT} % load or more, clock below health.slow_clock (50 %) of its highest and power "
-    f"below {POWER_PERCENT} % of its limit, without any clocks event reason, for 10 min",
+    "at {slow_load} % load or more, clock below {slow_clock} % of its highest and power below {slow_power} % "
+    "of its limit, without any clocks event reason, for {slow_after}",
     Severity.WARNING,
     Action.RESET,
     "own judgement; open-gpu-kernel-modules#1010 shows the like for the PCIe link",
     advice="look at `nvidia-smi -q -d CLOCK,PERFORMANCE` for locked clocks; without any, reset the card",
-    stand_s=STAND_S,
+    stand="slow_after",
     clear_s=CLEAR_S,
 )
 
 
-def see(card: Card, slow_percent: int) -> Iterator[Symptom]:
+def see(card: Card, thresholds: HealthConfig) -> Iterator[Symptom]:
     """Judge clock and power of a card at work, where it tells all that it takes to judge."""
     reading = card.reading
     clock, clock_max = reading.sm_clock_mhz, card.info.sm_clock_max_mhz
     power, limit = reading.power_w, reading.power_limit_w
     if clock is None or clock_max is None or power is None or limit is None:
         return
-    is_loaded = (reading.utilization_gpu_percent or 0) >= LOADED_PERCENT
-    is_low = clock * 100 < clock_max * slow_percent and power * 100 < limit * POWER_PERCENT
+    is_loaded = (reading.utilization_gpu_percent or 0) >= thresholds.slow_load
+    is_clock_low = clock * 100 < clock_max * thresholds.slow_percent
+    is_low = is_clock_low and power * 100 < limit * thresholds.slow_power
     if is_loaded and is_low and reading.clocks_event_reasons == 0:
         reached = f"{clock} of {clock_max} MHz and {power:.0f} of {limit:.0f} W"
         reason = f"{reached} under full load, and the card gives no reason"
@@ -51,7 +49,7 @@ def see(card: Card, slow_percent: int) -> Iterator[Symptom]:
 
 
 def _start(config: Config) -> SeeCard:
-    return lambda card: see(card, config.health.slow_percent)
+    return lambda card: see(card, config.health)
 
 
 CHECK = CardCheck(NAME, __doc__, (SLOW,), _start)

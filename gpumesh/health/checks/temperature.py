@@ -17,42 +17,40 @@ from gpumesh.health.rules import Card, CardCheck, Rule, SeeCard, Symptom
 from gpumesh.model import Action, Severity
 
 NAME: Final = "temperature"
-WARM_STAND_S: Final = 300.0
-HOT_STAND_S: Final = 60.0
 CLEAR_S: Final = 120.0
 _ADVICE: Final = "look at fans, dust, airflow and the room's temperature"
 
 HOT = Rule(
     NAME,
     "hot",
-    "at or above the card's slowdown limit for 1 min (without limits: above health.hot, 85 °C)",
+    "at or above the card's slowdown limit for {hot_after} (without limits: above {hot} °C)",
     Severity.CRITICAL,
     Action.INSPECT,
     "the card's own limit as in gpud; without one, SageMaker HyperPod's 85 °C for 1 min",
     advice=_ADVICE,
-    stand_s=HOT_STAND_S,
+    stand="hot_after",
     clear_s=CLEAR_S,
 )
 WARM = Rule(
     NAME,
     "warm",
-    "above the card's highest operating temperature for 5 min (without limits: above health.warm, 80 °C)",
+    "above the card's highest operating temperature for {warm_after} (without limits: above {warm} °C)",
     Severity.WARNING,
     Action.INSPECT,
     "the card's own limit as in gpud; without one, SageMaker HyperPod's 80 °C for 5 min",
     advice=_ADVICE,
-    stand_s=WARM_STAND_S,
+    stand="warm_after",
     clear_s=CLEAR_S,
 )
 MEMORY_HOT = Rule(
     NAME,
     "memory-hot",
-    "memory above the card's highest memory temperature for 1 min",
+    "memory above the card's highest memory temperature for {hot_after}",
     Severity.WARNING,
     Action.INSPECT,
     "gpud, DCGM: the card's MEM_MAX",
     advice=_ADVICE + "; on older cards, the memory's thermal pads",
-    stand_s=HOT_STAND_S,
+    stand="hot_after",
     clear_s=CLEAR_S,
 )
 

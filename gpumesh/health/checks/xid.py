@@ -22,7 +22,6 @@ from gpumesh.health.xids import XidRecord
 from gpumesh.model import Action, Scalar, Severity
 
 NAME: Final = "xid"
-RECENT_S: Final = 3600.0
 _SOURCE: Final = "NVIDIA's Xid catalogue"
 _CLEAR_S: Final = 60.0
 
@@ -31,12 +30,13 @@ def _rule(
     code: str, xids: str, severity: Severity, action: Action, *, advice: str, source: str = _SOURCE
 ) -> Rule:
     clear_s = 0.0 if severity is Severity.INFO else _CLEAR_S
-    return Rule(NAME, code, xids, severity, action, source, advice=advice, clear_s=clear_s)
+    goes_by = ("xid_settle", "xid_settle_untold") if "recovered" in xids else ()
+    return Rule(NAME, code, xids, severity, action, source, advice=advice, clear_s=clear_s, goes_by=goes_by)
 
 
 APPLICATION = _rule(
     Calls.APPLICATION.value,
-    "Xid 8, 13, 31, 32, 43, 45, 68 or 69 within the last hour",
+    "Xid 8, 13, 31, 32, 43, 45, 68 or 69 in the last {xid_told_for}",
     Severity.INFO,
     Action.TELL_OWNER,
     advice="the program failed, not the card: its owner should look at it; the card stays in service",
@@ -44,14 +44,14 @@ APPLICATION = _rule(
 )
 NOTE = _rule(
     Calls.NOTE.value,
-    "Xid 38, 44, 63 or 92 within the last hour",
+    "Xid 38, 44, 63 or 92 in the last {xid_told_for}",
     Severity.INFO,
     Action.NONE,
     advice="nothing to do",
 )
 CONTAINED = _rule(
     Calls.CONTAINED.value,
-    "Xid 94 within the last hour",
+    "Xid 94 in the last {xid_told_for}",
     Severity.INFO,
     Action.TELL_OWNER,
     advice="one job lost its memory and must start again; the card stays, its row is remapped at a reset",
@@ -80,7 +80,7 @@ REPLACE = _rule(
 )
 OFF_BUS = _rule(
     "off-the-bus",
-    "Xid 79, or the kernel says without an Xid that a card has fallen off the bus",
+    "Xid 79, or the kernel says without an Xid that a card has fallen off the bus, since it last recovered",
     Severity.CRITICAL,
     Action.REBOOT,
     advice="reboot the host; if it comes back, look at power, risers, slot and heat",
@@ -109,7 +109,7 @@ RECOVERY = _rule(
 )
 RECOVERY_CHANGED = _rule(
     "recovery-changed",
-    "Xid 154 within the last hour, without the kernel's words for it",
+    "Xid 154 in the last {xid_told_for}, without the kernel's words for it",
     Severity.INFO,
     Action.NONE,
     advice="see `recovery-action`: it tells what the driver asks for now",
@@ -155,7 +155,7 @@ def see(look: Look) -> Iterator[Symptom]:
         reason = f"Xids from before the start are not known: {look.host.kernel_log_error}"
         yield Symptom(UNREADABLE, HOST, reason)
     for record in look.xids:
-        judged = _judged(record, look.now)
+        judged = _judged(record, look.now, look.config.health.xid_told_for_s)
         if judged is not None:
             rule, action, wording = judged
             subject = subjects.get(record.place, HOST)
@@ -168,10 +168,10 @@ def see(look: Look) -> Iterator[Symptom]:
             yield Symptom(rule, subject, reason, _evidence(record), item=item, action=action)
 
 
-def _judged(record: XidRecord, now: float) -> tuple[Rule, Action | None, str] | None:
+def _judged(record: XidRecord, now: float, told_for_s: float) -> tuple[Rule, Action | None, str] | None:
     """Return the rule that a record breaks now, its action if that depends, and what to add to the reason."""
     calls = kind_of(record.xid).calls
-    is_recent = now - record.last_at < RECENT_S
+    is_recent = now - record.last_at < told_for_s
     if calls is Calls.RECOVERY:
         if record.asked is None:
             return (RECOVERY_CHANGED, None, "") if is_recent else None

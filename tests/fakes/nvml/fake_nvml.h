@@ -74,12 +74,20 @@ nvmlReturn_t state_mig(slot_t slot, unsigned int place, char *out, size_t size);
 unsigned int state_gpus(slot_t slots[MAX_GPUS]);
 bool state_has_gpu(slot_t slot);
 
+#define NO_INSTANCE 0xFFFFFFFFU
+
 struct process {
     unsigned int pid;
     unsigned long long used_bytes;
+    unsigned int gpu_instance, compute_instance; /* NO_INSTANCE on a card that is whole */
 };
-/* How many processes of that kind ("compute" or "graphics") run on the card; the first max are copied. */
-unsigned int state_processes(slot_t slot, const char *kind, struct process *out, unsigned int max);
+/* False if the value is none of a process; the pid is left 0. */
+bool process_parse(const char *value, struct process *out);
+struct mig;
+/* How many processes of that kind ("compute" or "graphics") run on the card, or in that slice of it where one
+ * is given; the first max are copied. */
+unsigned int state_processes(slot_t slot, const char *kind, const struct mig *slice, struct process *out,
+                             unsigned int max);
 
 /* The first such fault in the file. A fault without a card holds for all of them. */
 bool state_fault(enum action action, const char *subject, slot_t slot, unsigned long long *amount);
@@ -94,6 +102,7 @@ struct mig {
     char profile[32]; /* 1g.10gb */
     unsigned int gpu_instance, compute_instance;
     unsigned long long total_bytes, used_bytes;
+    unsigned int num_multiprocessors; /* 0 where the file does not say */
 };
 
 bool mig_parse(const char *value, struct mig *out);

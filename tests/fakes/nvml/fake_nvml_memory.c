@@ -1,6 +1,8 @@
 /* A card's memory: how much is used and by whom, and what has gone wrong in it. */
 #include "fake_nvml.h"
 
+#include <string.h>
+
 struct usage {
     unsigned long long total, reserved, used, free;
 };
@@ -89,13 +91,20 @@ static nvmlReturn_t list_processes(const char *call, nvmlDevice_t device, const 
                                    struct process *found, bool has_room)
 {
     slot_t slot;
-    nvmlReturn_t result = enter_device(call, device, &slot);
+    struct mig mig;
+    unsigned int ignored;
+    const bool is_slice = is_mig_handle(device);
+    nvmlReturn_t result = is_slice ? enter_mig(call, device, &slot, &mig) : enter_device(call, device, &slot);
+    if (result == NVML_SUCCESS && !is_slice) {
+        result = state_u32(slot, "mig_process_list", &ignored);
+        result = result == NVML_ERROR_NOT_SUPPORTED ? NVML_SUCCESS : result;
+    }
     if (result != NVML_SUCCESS)
         return result;
     if (count == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     unsigned int room = has_room ? *count : 0;
-    *count = state_processes(slot, kind, found, MAX_PROCESSES);
+    *count = state_processes(slot, kind, is_slice ? &mig : NULL, found, MAX_PROCESSES);
     if (*count > MAX_PROCESSES)
         *count = MAX_PROCESSES;
     return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
@@ -119,8 +128,8 @@ static nvmlReturn_t processes_v2(const char *call, nvmlDevice_t device, const ch
     for (unsigned int i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_v2_t){.pid = found[i].pid,
                                           .usedGpuMemory = found[i].used_bytes,
-                                          .gpuInstanceId = 0xFFFFFFFF,
-                                          .computeInstanceId = 0xFFFFFFFF};
+                                          .gpuInstanceId = found[i].gpu_instance,
+                                          .computeInstanceId = found[i].compute_instance};
     return result;
 }
 
@@ -223,6 +232,33 @@ nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErro
     }
     nvmlReturn_t result = enter_device(__func__, device, &slot);
     return result == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : result;
+}
+
+nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device, nvmlEccSramErrorStatus_t *status)
+{
+    slot_t slot;
+    unsigned int is_exceeded;
+    nvmlReturn_t result = enter_device(__func__, device, &slot);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (status == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (status->version != nvmlEccSramErrorStatus_v1)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    result = state_u32(slot, "ecc_sram_threshold_exceeded", &is_exceeded);
+    if (result != NVML_SUCCESS)
+        return result;
+    const unsigned int version = status->version;
+    memset(status, 0, sizeof *status);
+    status->version = version;
+    result = state_u64(slot, ecc_key(ECC_SRAM, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC),
+                       &status->volatileCor);
+    if (result == NVML_SUCCESS)
+        result = state_u64(slot, ecc_key(ECC_SRAM, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC),
+                           &status->volatileUncParity);
+    if (result == NVML_SUCCESS)
+        status->bThresholdExceeded = is_exceeded;
+    return result;
 }
 
 /* ---- pages and rows given up ---- */

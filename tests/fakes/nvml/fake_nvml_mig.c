@@ -11,9 +11,14 @@ bool mig_parse(const char *value, struct mig *out)
 {
     char total[32], used[32];
     int end = 0;
-    return sscanf(value, "%31s %u %u %31s %31s%n", out->profile, &out->gpu_instance, &out->compute_instance, total,
-                  used, &end) == 5 &&
-           value[end] == '\0' && number_parse(total, &out->total_bytes) && number_parse(used, &out->used_bytes);
+    *out = (struct mig){0};
+    if (sscanf(value, "%31s %u %u %31s %31s%n", out->profile, &out->gpu_instance, &out->compute_instance, total, used,
+               &end) != 5 ||
+        !number_parse(total, &out->total_bytes) || !number_parse(used, &out->used_bytes))
+        return false;
+    int more = 0;
+    return value[end] == '\0' ||
+           (sscanf(value + end, " %u%n", &out->num_multiprocessors, &more) == 1 && value[end + more] == '\0');
 }
 
 static bool place_of(nvmlDevice_t device, slot_t *slot, unsigned int *place)
@@ -120,4 +125,24 @@ nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *i
     if (result == NVML_SUCCESS && id != NULL)
         *id = mig.compute_instance;
     return result == NVML_SUCCESS && id == NULL ? NVML_ERROR_INVALID_ARGUMENT : result;
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    slot_t slot;
+    struct mig mig;
+    if (!is_mig_handle(device)) {
+        nvmlReturn_t whole = enter_device(__func__, device, &slot);
+        return whole == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : whole;
+    }
+    nvmlReturn_t result = enter_mig(__func__, device, &slot, &mig);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (attributes == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (mig.num_multiprocessors == 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *attributes = (nvmlDeviceAttributes_t){.multiprocessorCount = mig.num_multiprocessors,
+                                           .memorySizeMB = mig.total_bytes >> 20};
+    return NVML_SUCCESS;
 }

@@ -78,20 +78,39 @@ static bool is_value_of(enum key_kind kind, const char *value)
     return kind == KEY_TEXT || (kind == KEY_NUMBER && number_parse(value, &ignored));
 }
 
-/* "compute BYTES", "graphics BYTES" or "compute+graphics BYTES"; "unavailable" may stand for the bytes. */
-static bool is_process(const char *value)
+/* "compute BYTES", "graphics BYTES" or "compute+graphics BYTES"; "unavailable" may stand for the bytes, and
+ * "in GPU_INSTANCE COMPUTE_INSTANCE" behind them. */
+bool process_parse(const char *value, struct process *out)
 {
     static const char *const kinds[] = {"compute ", "graphics ", "compute+graphics "};
-    unsigned long long ignored;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        size_t length = strlen(kinds[i]);
-        if (strncmp(value, kinds[i], length) == 0)
-            return strcmp(value + length, "unavailable") == 0 || number_parse(value + length, &ignored);
-    }
-    return false;
+    const char *bytes = NULL;
+    char amount[32];
+    int end = 0;
+    *out = (struct process){0, (unsigned long long)NVML_VALUE_NOT_AVAILABLE, NO_INSTANCE, NO_INSTANCE};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strncmp(value, kinds[i], strlen(kinds[i])) == 0)
+            bytes = value + strlen(kinds[i]);
+    if (bytes == NULL)
+        return false;
+    const char *slice = strstr(bytes, " in ");
+    size_t length = slice == NULL ? strlen(bytes) : (size_t)(slice - bytes);
+    if (length >= sizeof amount)
+        return false;
+    memcpy(amount, bytes, length);
+    amount[length] = '\0';
+    if (slice != NULL && (sscanf(slice, " in %u %u%n", &out->gpu_instance, &out->compute_instance, &end) != 2 ||
+                          slice[end] != '\0'))
+        return false;
+    return strcmp(amount, "unavailable") == 0 || number_parse(amount, &out->used_bytes);
 }
 
-/* "PROFILE GPU_INSTANCE COMPUTE_INSTANCE TOTAL USED" */
+static bool is_process(const char *value)
+{
+    struct process ignored;
+    return process_parse(value, &ignored);
+}
+
+/* "PROFILE GPU_INSTANCE COMPUTE_INSTANCE TOTAL USED", and the number of multiprocessors where it is known */
 static bool is_mig(const char *value)
 {
     struct mig ignored;

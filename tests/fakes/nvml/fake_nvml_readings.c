@@ -119,6 +119,18 @@ nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *
     return sampled(__func__, device, "utilization_decoder_percent", utilization, samplingPeriodUs);
 }
 
+nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int *utilization,
+                                         unsigned int *samplingPeriodUs)
+{
+    return sampled(__func__, device, "utilization_jpeg_percent", utilization, samplingPeriodUs);
+}
+
+nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int *utilization,
+                                         unsigned int *samplingPeriodUs)
+{
+    return sampled(__func__, device, "utilization_ofa_percent", utilization, samplingPeriodUs);
+}
+
 /* ---- heat ---- */
 
 static const char *sensor_key(nvmlTemperatureSensors_t sensor)

@@ -22,8 +22,7 @@ static const char *state_path(void)
     static const char *path; /* asked once: the environment may not be read while others write it */
     if (path == NULL) {
         path = getenv(PATH_VARIABLE);
-        if (path == NULL || *path == '\0')
-            path = DEFAULT_PATH;
+        path = path == NULL || *path == '\0' ? DEFAULT_PATH : strdup(path);
     }
     return path;
 }
@@ -165,18 +164,23 @@ static bool is_of_kind(const char *value, const char *kind)
     return found != NULL && found < amount;
 }
 
-unsigned int state_processes(slot_t slot, const char *kind, struct process *out, unsigned int max)
+unsigned int state_processes(slot_t slot, const char *kind, const struct mig *slice, struct process *out,
+                             unsigned int max)
 {
     unsigned int count = 0;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < current.num_settings; i++) {
         const struct setting *setting = &current.settings[i];
-        if (setting->slot != slot || strcmp(setting->key, "process") != 0 || !is_of_kind(setting->value, kind))
+        struct process process;
+        if (setting->slot != slot || strcmp(setting->key, "process") != 0 || !is_of_kind(setting->value, kind) ||
+            !process_parse(setting->value, &process))
             continue;
-        unsigned long long used = (unsigned long long)NVML_VALUE_NOT_AVAILABLE;
-        number_parse(strchr(setting->value, ' ') + 1, &used);
+        if (slice != NULL && (process.gpu_instance != slice->gpu_instance ||
+                              process.compute_instance != slice->compute_instance))
+            continue;
+        process.pid = setting->item;
         if (count < max)
-            out[count] = (struct process){setting->item, used};
+            out[count] = process;
         count++;
     }
     pthread_mutex_unlock(&lock);

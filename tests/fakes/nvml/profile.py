@@ -45,14 +45,3 @@ def read(name: str) -> Profile:
     parser = configparser.RawConfigParser(delimiters=("=",))
     parser.read(path)
     return Profile(*(dict(parser[section]) for section in ("driver", "card", "idle", "loaded")))
-
-
-def named(product: str) -> Profile:
-    """The profile of the card that NVML calls so.
-
-    :raises ValueError: there is none
-    """
-    for name in names():
-        if (found := read(name)).card["name"] == product:
-            return found
-    raise ValueError(f"no profile of a {product!r}")

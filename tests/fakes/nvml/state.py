@@ -45,6 +45,7 @@ class FakeDriver:
         self.host = host
         self._driver: dict[str, str] = {}
         self._gpus: dict[int, dict[str, str]] = {}
+        self._profiles: dict[int, str] = {}
         self._faults: list[str] = []
         self._xids: list[str] = []
 
@@ -61,6 +62,9 @@ class FakeDriver:
         return driver
 
     def _take_up(self, line: str) -> None:
+        if found := re.fullmatch(r"# gpu (\d+) is like (\S+)", line):
+            self._profiles[int(found[1])] = found[2]
+            return
         if not line or line.startswith("#"):
             return
         if line.startswith("fault "):
@@ -119,6 +123,7 @@ class FakeDriver:
         if "serial" in settings:
             settings["serial"] = f"{identity.int % 10**13:013}"
         self._gpus[slot] = settings
+        self._profiles[slot] = profile
         for key, value in kind.driver.items():
             self._driver.setdefault(key, value)
         self.write()
@@ -135,6 +140,7 @@ class FakeDriver:
     def remove_gpu(self, slot: int) -> None:
         """Take the card out of the file: it is listed no more, and handles to it are lost."""
         del self._gpus[slot]
+        self._profiles.pop(slot, None)
         self.write()
 
     def set(self, slot: int, key: str, value: str | int | None) -> None:
@@ -159,9 +165,12 @@ class FakeDriver:
         return self._gpus[slot].get(key)
 
     def put_under(self, slot: int, load: str) -> None:
-        """Change the card's readings to those of its profile ``idle`` or ``loaded``."""
+        """Change the card's readings to those of its profile ``idle`` or ``loaded``.
+
+        :raises KeyError: the card was not plugged in with a profile
+        """
         settings = self._gpus[slot]
-        kind = profiles.named(settings["name"])
+        kind = profiles.read(self._profiles[slot])
         for stale in [*kind.idle, *kind.loaded]:
             settings.pop(stale, None)
         settings.update(kind.readings(load))
@@ -232,6 +241,8 @@ class FakeDriver:
         """The whole file as it is written."""
         lines = [f"{key} = {value}" for key, value in self._driver.items()]
         for slot, settings in sorted(self._gpus.items()):
+            if slot in self._profiles:
+                lines.append(f"# gpu {slot} is like {self._profiles[slot]}")
             lines += [f"gpu {slot} {key} = {value}" for key, value in settings.items()]
         return "\n".join([*lines, *self._faults, *self._xids, ""])
 

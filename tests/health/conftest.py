@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.fakes.nvml.fixtures import binding, cards, driver, oldest_bindings
+
+__all__ = ["binding", "cards", "driver", "oldest_bindings"]
