@@ -105,7 +105,8 @@ class Parameters:
     """A timer handled later than this after its deadline means that this process stood still, > 0:
     deadlines of judgement are put off by the gap and the score rises."""
     datagram_bytes: int = 1400
-    """Largest datagram, sealed, 576..8900; below the path's MTU minus 48."""
+    """Largest datagram, sealed, 576..8900; where the paths to peers carry less, so much is sent
+    (:meth:`.engine.Swim.limit_datagrams`)."""
     passenger_bytes: int = 400
     """Part of a datagram kept for the passenger even when membership news would fill it, < half of it
     (memberlist#299: user payload starved)."""
