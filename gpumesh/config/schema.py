@@ -156,7 +156,8 @@ class GpuConfig:
         "interval_max",
         "Time between two looks at a host at rest with nothing to report, towards which it grows, and where "
         "looks are slow. From gpu.interval, which switches this off, to lease.ttl: what peers hold of this "
-        "host is never older than a lease. auto: twice gpu.interval within that.",
+        "host is never older than a lease. auto: one and a half times gpu.interval at rest, twice where "
+        "looks are slow, within that.",
         low="200ms",
         high="10m",
     )
@@ -299,7 +300,15 @@ class Config:
     @property
     def longest_look_s(self) -> float:
         """The most time between two looks at the cards, in seconds; never beyond a lease by itself."""
+        return self._long_look_s(2.0)
+
+    @property
+    def resting_look_s(self) -> float:
+        """The most time between two looks at cards at rest: a fault there is known in ten seconds, too."""
+        return self._long_look_s(1.5)
+
+    def _long_look_s(self, factor: float) -> float:
         given = self.gpu.interval_max_s
         if given is not None:
             return given
-        return max(self.gpu.interval_s, min(2 * self.gpu.interval_s, self.lease.ttl_s))
+        return max(self.gpu.interval_s, min(factor * self.gpu.interval_s, self.lease.ttl_s))

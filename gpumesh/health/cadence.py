@@ -27,6 +27,7 @@ class Cadence:
     def __init__(self, config: Config) -> None:
         self._shortest_s = config.shortest_look_s
         self._normal_s = config.gpu.interval_s
+        self._resting_s = config.resting_look_s
         self._longest_s = config.longest_look_s
         self._pause_s = self._normal_s
         self._quiet_since: float | None = None
@@ -46,7 +47,7 @@ class Cadence:
         if is_unsettled:
             pause_s = self._shortest_s
         elif self._quiet_since is not None and now - self._quiet_since >= QUIET_S:
-            pause_s = max(self._pause_s, self._normal_s) * GROWTH
+            pause_s = min(max(self._pause_s, self._normal_s) * GROWTH, self._resting_s)
         else:
             pause_s = self._normal_s
         # A driver that hangs is not asked: what its look took is no cost.

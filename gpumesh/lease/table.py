@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpumesh.config import LeaseConfig
 from gpumesh.lease.brake import Brake
 from gpumesh.model import Reachability
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """What membership says of a host now."""
 
     host_id: str
@@ -30,8 +30,7 @@ class Sighting:
     """Why membership believes that, for people; may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The lease applied to a sighting."""
 
     reachability: Reachability

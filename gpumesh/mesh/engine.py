@@ -171,9 +171,7 @@ class Mesh:
         """Do all that fell due."""
         self._wake(now)
         self._swim.handle_timer(now)
-        if now >= self._beat_at:
-            self._beat(now)
-        self._settle(now)
+        self._settle(now, self._beat(now) if now >= self._beat_at else None)
 
     def set_address(self, address: Address, now: float) -> None:
         """Take another address at which peers reach this host: its network came up later, or changed."""
@@ -308,10 +306,11 @@ class Mesh:
             self._counters["sleeps"] += 1
         self._called_at = max(now, self._called_at)
 
-    def _beat(self, now: float) -> None:
+    def _beat(self, now: float) -> Sequence[MemberView] | None:
+        """Raise the heartbeat and have all hosts judged; return the rows that were read for it."""
         self._beat_at = now + self._lease.heartbeat_s
         if self._has_left:
-            return
+            return None
         self._swim.beat(now)
         rows = self._rows()
         contacts = set(self._records.contacts_since())
@@ -323,9 +322,13 @@ class Mesh:
         for host_id in self._strangers.overdue(self._records.hosts(), members, now):
             self._records.forget(host_id)
         self._sweep_at = now
+        return rows
 
-    def _settle(self, now: float) -> None:
-        """Drain what the engines say, let time act on the own record, and judge what is due."""
+    def _settle(self, now: float, rows: Sequence[MemberView] | None = None) -> None:
+        """Drain what the engines say, let time act on the own record, and judge what is due.
+
+        ``rows``: the member table as it was read in this very call.
+        """
         while (event := self._swim.next_event()) is not None:
             self._handle_swim_event(event, now)
         self._owner.handle_time(self._swim.last_heard_at, now)
@@ -339,7 +342,7 @@ class Mesh:
         self._news.handle_time(now, self.unix_offset, has_news=has_news)
         is_due = bool(self._dirty) and now >= self._rejudge_at
         if is_due or (self._sweep_at is not None and now >= self._sweep_at):
-            self._judge(now)
+            self._judge(now, rows)
 
     def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
         if isinstance(event, MemberForgotten):
@@ -367,9 +370,9 @@ class Mesh:
         if change.host_id != self._host_id:
             self._news.handle_member(change, now, self.unix_offset)
 
-    def _judge(self, now: float) -> None:
+    def _judge(self, now: float, rows: Sequence[MemberView] | None = None) -> None:
         """Judge the hosts of which there is news; all of them when a sweep is due."""
-        rows = self._rows()
+        rows = self._rows() if rows is None else rows
         self._owner.handle_members(row for row in rows if row.host_id != self._host_id)
         if self._sweep_at is not None and now >= self._sweep_at:
             chosen: Iterable[MemberView] = rows

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from sys import intern
 from typing import Any, Final
 
 import msgpack
@@ -52,9 +53,13 @@ class Entry:
     name: str
     encoded: bytes | None
     """The value as its owner encoded it; None: deleted."""
-    value: Plain = field(compare=False)
     mark: int = field(compare=False, default=0)
     """64-bit hash of host, epoch, name and version; the XOR over entries names a set of them in any order."""
+
+    @property
+    def value(self) -> Plain:
+        """The value, decoded anew: kept decoded, a large fleet's would take several times the memory."""
+        return None if self.encoded is None else decode_value(self.encoded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +93,11 @@ IsHeld = Callable[[str, int, str, int], bool]
 """Whether an entry of this host id, epoch and name is held in this version or a newer one."""
 
 
-def make_entry(
-    host_id: str, name: str, *, epoch: int, version: int, encoded: bytes | None, value: Plain
-) -> Entry:
+def make_entry(host_id: str, name: str, *, epoch: int, version: int, encoded: bytes | None) -> Entry:
     """Return an entry with its mark."""
     text = f"{host_id} {epoch} {version} {name}".encode()
     mark = int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
-    return Entry(host_id, epoch, version, name, encoded, value, mark)
+    return Entry(host_id, epoch, version, intern(name), encoded, mark)
 
 
 def encode_update(entry: Entry) -> bytes:
@@ -124,11 +127,11 @@ def decode_update(data: bytes, is_held: IsHeld | None = None) -> Entry:
     if is_held is not None and is_held(host_id, epoch, name, version):
         raise RejectedError("stale")
     if encoded is None:
-        return make_entry(host_id, name, epoch=epoch, version=version, encoded=None, value=None)
+        return make_entry(host_id, name, epoch=epoch, version=version, encoded=None)
     if not isinstance(encoded, bytes):
         raise RejectedError("malformed", "value is not encoded")
-    value = decode_value(encoded)
-    return make_entry(host_id, name, epoch=epoch, version=version, encoded=encoded, value=value)
+    decode_value(encoded)
+    return make_entry(host_id, name, epoch=epoch, version=version, encoded=encoded)
 
 
 def encode_pages(updates: Iterable[bytes]) -> list[bytes]:
@@ -220,7 +223,7 @@ def id_text(data: object) -> str:
     if not isinstance(data, bytes) or len(data) != _ID_BYTES:
         raise RejectedError("host_id")
     text = data.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return intern(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
 
 
 def _is_id(data: object) -> bool:

@@ -15,14 +15,12 @@ from gpumesh.errors import RejectedError
 from gpumesh.records import codec
 from gpumesh.records.bounds import (
     MAX_COUNTER,
-    MAX_DIFFERENCES,
-    MAX_ENTRIES,
     MAX_FORGOTTEN,
     MAX_GOSSIP_BYTES,
     MAX_HOSTS,
     MAX_PAGE_BYTES,
-    MAX_QUEUED,
     MAX_SEEN,
+    store_limits,
 )
 from gpumesh.records.codec import Digest, Entry, Summary
 from gpumesh.records.differences import Difference, Differences
@@ -75,7 +73,7 @@ class Records:
         held = self._own_entry(name)
         if held is not None and held.encoded == encoded:
             return False
-        self._write(name, encoded, value)
+        self._write(name, encoded)
         return True
 
     def withdraw(self, name: str) -> bool:
@@ -83,7 +81,7 @@ class Records:
         held = self._own_entry(name)
         if held is None or held.encoded is None:
             return False
-        self._write(name, None, None)
+        self._write(name, None)
         return True
 
     def holds(self, name: str) -> bool:
@@ -98,20 +96,15 @@ class Records:
         self._epoch = epoch
         for entry in held:
             if entry.encoded is not None:
-                self._write(entry.name, entry.encoded, entry.value)
+                self._write(entry.name, entry.encoded)
 
     def _own_entry(self, name: str) -> Entry | None:
         record = self._store.record(self._host_id)
         return record.entries.get(name) if record else None
 
-    def _write(self, name: str, encoded: bytes | None, value: Plain) -> None:
+    def _write(self, name: str, encoded: bytes | None) -> None:
         entry = codec.make_entry(
-            self._host_id,
-            name,
-            epoch=self._epoch,
-            version=self._version + 1,
-            encoded=encoded,
-            value=value,
+            self._host_id, name, epoch=self._epoch, version=self._version + 1, encoded=encoded
         )
         self._store.put(entry)
         self._version += 1
@@ -181,18 +174,7 @@ class Records:
     @property
     def limits(self) -> Mapping[str, int]:
         """How long each of them may become."""
-        return {
-            "hosts": MAX_HOSTS,
-            "gossip": MAX_QUEUED,
-            "differences": MAX_DIFFERENCES,
-            "asks": MAX_DIFFERENCES,
-            "forgotten": MAX_FORGOTTEN,
-            "contacts": MAX_HOSTS,
-            "changes": MAX_HOSTS * MAX_ENTRIES,
-            "entries": MAX_HOSTS * MAX_ENTRIES,
-            "tombstones": MAX_HOSTS * MAX_ENTRIES,
-            "seen": MAX_SEEN,
-        }
+        return store_limits()
 
     # The passenger's side.
 
@@ -286,7 +268,7 @@ class Records:
         self._echo_allowed_at = now + _ECHO_REPEAT_S
         self._version = entry.version
         for name, held in list(record.entries.items()):
-            self._write(name, held.encoded, held.value)
+            self._write(name, held.encoded)
 
     def wants_sync_with(self, now: float) -> str | None:
         """Return the peer to run a stream sync with now; asking counts as doing it, at a limited rate."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from functools import lru_cache
+from sys import intern
 from typing import Any, Final, cast
 
 import msgpack
@@ -38,7 +39,8 @@ def id_from_wire(raw: Any) -> str:
     if type(raw) is not bytes or len(raw) != ID_BYTES:
         raise RejectedError("malformed", "host id")
     text = raw.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    # Interned: an id stands in a dozen tables here and in the records, and a fleet has thousands of them.
+    return intern(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
 
 
 @lru_cache(maxsize=32_768)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gpumesh.model import Address, Reachability
 
@@ -147,9 +147,8 @@ class IdentityConflict:
 SwimEvent = MemberChanged | MemberForgotten | SelfAccused | EpochOvertaken | IdentityConflict
 
 
-@dataclass(frozen=True, slots=True)
-class MemberView:
-    """One row of the member table, as published."""
+class MemberView(NamedTuple):
+    """One row of the member table, as published: a tuple, since each beat makes a fleet's worth of them."""
 
     host_id: str
     address: Address

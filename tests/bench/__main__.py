@@ -34,7 +34,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--settle", type=float, default=60.0, metavar="S", help="quiet time before measuring")
     parser.add_argument("--peers", default="serf,kinship", help="peers to run beside gpumesh")
     parser.add_argument(
-        "--sizes", default="32,128,1024", help="fleets simulated for bytes; 4096 takes long and 20 GB"
+        "--sizes", default="32,128,1024", help="fleets simulated for bytes; 4096 takes half an hour and 12 GB"
     )
     parser.add_argument("--engine", choices=ENGINES, default="swim", help="what the simulated fleets run")
     parser.add_argument("--crowd", type=int, default=10_000, metavar="N", help="hosts of the crowd")

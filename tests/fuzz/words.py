@@ -74,7 +74,6 @@ def update(draw: Draw) -> bytes:
         epoch=draw.integer(3),
         version=draw.integer(255),
         encoded=encoded,
-        value=value,
     )
     return encode_update(entry)
 

@@ -53,7 +53,7 @@ def test_a_host_at_rest_is_looked_at_less_often_after_a_minute(card: DeviceState
     watch.look(answered([geforce()]))
     pauses = watch.look_for(answered([card]), 600)
     assert pauses[:11] == [5.0] * 11
-    assert pauses[-1] == 10.0
+    assert pauses[-1] == 7.5
     assert pauses == sorted(pauses), "it grows, step by step"
 
 
@@ -78,7 +78,7 @@ def test_a_host_that_is_used_or_not_well_is_looked_at_as_often_as_it_says(probe:
 
 def test_the_first_work_ends_the_rest_at_once() -> None:
     watch = Watch()
-    assert watch.look_for(answered([geforce()]), 600)[-1] == 10.0
+    assert watch.look_for(answered([geforce()]), 600)[-1] == 7.5
     assert watch.look(answered([geforce(processes=(busy(),))])) == 5.0
     assert watch.look(answered([geforce()])) == 5.0
 
@@ -103,7 +103,7 @@ def test_a_fault_that_goes_is_watched_closely_and_then_left_alone() -> None:
     watch.look_for(answered([geforce(pcie_width=8)]), 120)
     pauses = watch.look_for(answered([geforce()]), 1200)
     assert pauses[0] == 2.0
-    assert pauses[-1] == 10.0
+    assert pauses[-1] == 7.5
 
 
 def test_what_takes_ten_minutes_to_be_told_is_no_reason_to_disturb() -> None:

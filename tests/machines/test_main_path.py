@@ -247,7 +247,7 @@ def test_a_hung_driver_is_a_finding_and_heartbeats_go_on(hosts: Hosts) -> None:
     def is_told(status: Any) -> bool:
         return any("not answer" in finding["reason"] for finding in status["findings"])
 
-    deadline_s, interval_s, slack_s = 5, 10, 5  # a host at rest is looked at each 10 s
+    deadline_s, interval_s, slack_s = 5, 7.5, 2.5  # a host at rest is looked at each 7.5 s
     try:
         took_s = await_status(hosts["bench"], is_told, deadline_s + interval_s + slack_s, "the driver hangs")
         print(f"a hung driver was told after {took_s:.1f} s")

@@ -18,13 +18,13 @@ HOST = str(uuid.UUID(int=7))
 
 
 def entry(version: int = 1, value: object = 5, name: str = "health") -> codec.Entry:
-    return codec.make_entry(HOST, name, epoch=3, version=version, encoded=encode_value(value), value=value)
+    return codec.make_entry(HOST, name, epoch=3, version=version, encoded=encode_value(value))
 
 
 def test_update_and_tombstone_survive_the_wire() -> None:
     live = entry(value={"a": [1, 2.5, None]})
     assert codec.decode_update(codec.encode_update(live)) == live
-    dead = codec.make_entry(HOST, "health", epoch=3, version=9, encoded=None, value=None)
+    dead = codec.make_entry(HOST, "health", epoch=3, version=9, encoded=None)
     assert codec.decode_update(codec.encode_update(dead)) == dead
 
 

@@ -28,9 +28,7 @@ def update(
     host_id: str = B, epoch: int = 1, version: int = 1, name: str = "health", value: object = 1
 ) -> bytes:
     encoded = None if value is None else encode_value(value)
-    return codec.encode_update(
-        make_entry(host_id, name, epoch=epoch, version=version, encoded=encoded, value=value)
-    )
+    return codec.encode_update(make_entry(host_id, name, epoch=epoch, version=version, encoded=encoded))
 
 
 def sync(opener: Records, acceptor: Records, now: float = 0.0) -> None:
@@ -127,7 +125,7 @@ def test_outbidding_is_rate_limited() -> None:
 def test_nan_dies_at_the_edge() -> None:
     mine = records()
     hostile = codec.encode_update(
-        make_entry(B, "health", epoch=1, version=1, encoded=b"\xcb\x7f\xf8" + bytes(6), value=None)
+        make_entry(B, "health", epoch=1, version=1, encoded=b"\xcb\x7f\xf8" + bytes(6))
     )
     mine.handle_update(hostile, 0.0)
     assert mine.entries(B) == {}

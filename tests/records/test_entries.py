@@ -60,7 +60,7 @@ def gpu(**changes: Any) -> Gpu:
 
 
 def update_bytes(name: str, value: Any) -> int:
-    entry = make_entry(HOST, name, epoch=2**40, version=2**40, encoded=encode_value(value), value=value)
+    entry = make_entry(HOST, name, epoch=2**40, version=2**40, encoded=encode_value(value))
     return len(encode_update(entry))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpumesh.records import differences, engine, gossip, store
+from gpumesh.records import bounds, differences, engine, gossip, store
 from gpumesh.records.codec import Digest, encode_digest, encode_update, make_entry
 from gpumesh.records.engine import Records
 from gpumesh.records.values import encode_value
@@ -28,7 +28,7 @@ def name(number: int) -> str:
 
 def tell(records: Records, number: int, entry: str = "health", version: int = 1, value: object = 1) -> None:
     encoded = None if value is None else encode_value(value)
-    made = make_entry(name(number), entry, epoch=1, version=version, encoded=encoded, value=value)
+    made = make_entry(name(number), entry, epoch=1, version=version, encoded=encoded)
     records.handle_update(encode_update(made), 0.0)
 
 
@@ -79,7 +79,7 @@ FILLERS: dict[str, Callable[[Records], None]] = {
 
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> Records:
-    for module in (differences, engine, gossip, store):
+    for module in (bounds, differences, engine, gossip, store):
         for bound, value in SMALL.items():
             if hasattr(module, bound):
                 monkeypatch.setattr(module, bound, value)
@@ -111,6 +111,6 @@ def test_what_is_counted_along_is_what_is_there(records: Records) -> None:
 def test_a_newer_run_takes_the_tombstones_of_the_older_with_it(records: Records) -> None:
     tell(records, 1, value=None)
     assert records.sizes["tombstones"] == 1
-    made = make_entry(name(1), "host", epoch=2, version=1, encoded=encode_value(1), value=1)
+    made = make_entry(name(1), "host", epoch=2, version=1, encoded=encode_value(1))
     records.handle_update(encode_update(made), 0.0)
     assert (records.sizes["tombstones"], records.sizes["entries"]) == (0, 1)

@@ -59,9 +59,9 @@ def test_falling_row_is_reported_at_the_next_call_of_its_host(make_world: MakeWo
     world = make_world(watches=[NothingFalls()])
     node = world.node(0)
     [row] = node.rows
-    node.rows = [replace(row, incarnation=4)]
+    node.rows = [row._replace(incarnation=4)]
     world.run_for(2.0)
-    node.rows = [replace(row, incarnation=3)]
+    node.rows = [row._replace(incarnation=3)]
     world.say(0)
     assert broken(world) == ["nothing_falls"]
 
@@ -149,7 +149,7 @@ def test_state_told_just_after_a_new_run_may_be_that_of_the_run_before(make_worl
     world = make_world(watches=[StatesAreTrue()])
     world.node(0).rows = [row for number in range(2) for row in world.node(number).rows]
     world.restart(world.hosts[1])
-    world.node(0).rows[1] = replace(world.node(0).rows[1], epoch=2)
+    world.node(0).rows[1] = world.node(0).rows[1]._replace(epoch=2)
     told = shown(world, 1, HostState.SUSPECT, HostState.FAILED)
     world.node(0).events.append(told)
     world.say(0, replace(change(world, 1, ALIVE, FAILED, epoch=2), is_new_epoch=True))
@@ -282,11 +282,11 @@ def test_agreement_holds_reachability_epoch_and_knowledge_against_the_truth(make
     for number in (0, 1):
         world.node(number).rows = list(both)
     assert world.run_until_agreed(1.0) == 0.0
-    world.node(0).rows[1] = replace(both[1], reachability=SUSPECT)
+    world.node(0).rows[1] = both[1]._replace(reachability=SUSPECT)
     assert "is held suspect" in why(world)
-    world.node(0).rows[1] = replace(both[1], epoch=2)
+    world.node(0).rows[1] = both[1]._replace(epoch=2)
     assert "is held for epoch 2" in why(world)
-    world.node(0).rows[1] = replace(both[1], address=Address("10.9.9.9", 7977))
+    world.node(0).rows[1] = both[1]._replace(address=Address("10.9.9.9", 7977))
     assert "is held to be at 10.9.9.9:7977" in why(world)
     world.node(0).rows[1] = both[1]
     world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, Phase.SETTLED, {"gpus": 2})}
@@ -300,13 +300,13 @@ def test_agreement_wants_left_for_a_goodbye_and_failed_for_a_crash(make_world: M
     world.crash(world.hosts[2])
     world.node(0).rows = [
         rows[0],
-        replace(rows[1], reachability=FAILED),
-        replace(rows[2], reachability=FAILED),
+        rows[1]._replace(reachability=FAILED),
+        rows[2]._replace(reachability=FAILED),
     ]
     assert "h001 has left, and is held failed" in why(world)
-    world.node(0).rows[1] = replace(rows[1], reachability=LEFT)
+    world.node(0).rows[1] = rows[1]._replace(reachability=LEFT)
     assert world.disagreement() is None
-    world.node(0).rows[2] = replace(rows[2], reachability=LEFT)
+    world.node(0).rows[2] = rows[2]._replace(reachability=LEFT)
     assert "h002 has crashed, and is held left" in why(world)
 
 
@@ -326,7 +326,7 @@ def test_news_that_nobody_stops_telling_is_no_rest(make_world: MakeWorld) -> Non
 def test_ghosts_are_no_agreement(make_world: MakeWorld) -> None:
     world = make_world()
     both = [row for number in (0, 1) for row in world.node(number).rows]
-    ghost = replace(both[0], host_id="ghost", address=Address("10.1.1.1", 1))
+    ghost = both[0]._replace(host_id="ghost", address=Address("10.1.1.1", 1))
     world.node(0).rows = [*both, ghost]
     world.node(1).rows = list(both)
     assert "do not exist" in why(world)
