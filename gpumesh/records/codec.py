@@ -17,13 +17,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
-from sys import intern
 from typing import Any, Final
 
 import msgpack
 
 from gpumesh.errors import RejectedError
+from gpumesh.model import host_id_text
 from gpumesh.records.bounds import MAX_COUNTER, MAX_HOSTS, MAX_PAGE_BYTES, MAX_PAGES, MAX_VALUE_BYTES
 from gpumesh.records.values import ArrayReader, Plain, decode_value, is_entry_name, unpack
 
@@ -97,7 +98,13 @@ def make_entry(host_id: str, name: str, *, epoch: int, version: int, encoded: by
     """Return an entry with its mark."""
     text = f"{host_id} {epoch} {version} {name}".encode()
     mark = int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
-    return Entry(host_id, epoch, version, intern(name), encoded, mark)
+    return Entry(host_id, epoch, version, _shared(name), encoded, mark)
+
+
+@lru_cache(maxsize=4_096)
+def _shared(name: str) -> str:
+    """Return one string for one name: most records have the same few."""
+    return name
 
 
 def encode_update(entry: Entry) -> bytes:
@@ -222,8 +229,7 @@ def id_text(data: object) -> str:
     """Return the host id in 16 bytes. Errors: RejectedError."""
     if not isinstance(data, bytes) or len(data) != _ID_BYTES:
         raise RejectedError("host_id")
-    text = data.hex()
-    return intern(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+    return host_id_text(data)
 
 
 def _is_id(data: object) -> bool:
