@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumesh.daemon.ownfindings import KEY_CLEARS_S, OwnFindings
+from gpumesh.daemon.ownfindings import FLEET_EVERY_S, KEY_CLEARS_S, OwnFindings
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.model import Address, Finding, HostFacts, HostState, HostView, Reachability, Severity, View
 
@@ -43,8 +43,11 @@ def own(tmp_path: Path) -> OwnFindings:
     return OwnFindings(StateDirectory(tmp_path), Keys())
 
 
-def standing(own: OwnFindings, seen: View, at: float = 0.0) -> list[Finding]:
-    return list(own.standing({}, seen, at, UNIX + at))
+def standing(own: OwnFindings, seen: View, at: float | None = None) -> list[Finding]:
+    """Ask at an instant, without one at the next at which the fleet is looked at."""
+    instant = own._fleet_at + FLEET_EVERY_S if at is None else at
+    instant = max(instant, 0.0)
+    return list(own.standing({}, lambda: seen, instant, UNIX + instant))
 
 
 def test_alertmanager_1564_a_host_that_no_datagram_reaches_says_so(own: OwnFindings) -> None:
@@ -74,16 +77,28 @@ def test_memberlist_157_the_former_self_of_a_rebuilt_host_is_no_namesake(own: Ow
 
 def test_a_finding_keeps_the_instant_at_which_it_arose_for_as_long_as_it_stands(own: OwnFindings) -> None:
     twin = view(host(2, "host-1"))
-    assert [item.since for at in (0.0, 5.0) for item in standing(own, twin, at)] == [UNIX, UNIX]
-    assert standing(own, view(), 6.0) == []
-    assert [item.since for item in standing(own, twin, 9.0)] == [UNIX + 9.0]
+    assert [item.since for at in (0.0, 5.0, 40.0) for item in standing(own, twin, at)] == [UNIX] * 3
+    assert standing(own, view(), 80.0) == []
+    assert [item.since for item in standing(own, twin, 120.0)] == [UNIX + 120.0]
+
+
+def test_the_fleet_is_looked_at_now_and_then_only(own: OwnFindings) -> None:
+    looks: list[float] = []
+
+    def look() -> View:
+        looks.append(now)
+        return view()
+
+    for now in (float(second) for second in range(0, 91, 5)):
+        own.standing({}, look, now, UNIX + now)
+    assert looks == [0.0, 30.0, 60.0, 90.0]
 
 
 def test_serf_579_a_key_that_is_lacked_is_named_until_nobody_sends_under_it(tmp_path: Path) -> None:
     own = OwnFindings(StateDirectory(tmp_path), Keys(unknown_key_id="bbbb"))
     refused = {"drops/unknown_key": 3.0}
-    [found] = own.standing(refused, view(), 10.0, UNIX)
+    [found] = own.standing(refused, view, 10.0, UNIX)
     assert found.check == "fleet-key"
     assert "key bbbb" in found.reason
     assert "key aaaa" in found.reason
-    assert own.standing(refused, view(), 10.0 + KEY_CLEARS_S + 1.0, UNIX) == ()
+    assert own.standing(refused, view, 10.0 + KEY_CLEARS_S + 1.0, UNIX) == ()
