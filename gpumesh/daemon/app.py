@@ -112,6 +112,7 @@ class Daemon:
             on_report=self._take_report,
             on_event=self._publish_event,
             is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
+            clock_offset=self._mesh.clock_offset,
             root=self._root,
         )
         self._publish_admission()

@@ -28,6 +28,7 @@ from gpumesh.health.xid_words import XidNews
 from gpumesh.health.xids import settled_from_json, settled_to_json
 from gpumesh.lease.sharing import Sharing
 from gpumesh.model import Admission, Event, Finding, HealthReport, Identity
+from gpumesh.records.clocks import ClockOffset
 
 INVENTORY: Final = "inventory"
 XIDS: Final = "xids"
@@ -51,8 +52,8 @@ class Look:
     is called after each look, so that the shell sends what it led to; ``lend`` is told what the owner's
     sharing rule says; ``silences`` is read with each look and by :meth:`take_silences`; ``on_event`` is given
     what is news to people. While ``is_drained`` says so and no program computes any more, the driver is let
-    go of, so that it can be upgraded or unbound (dcgm-exporter#716). ``root`` is where /proc, /sys and
-    /dev/kmsg are read.
+    go of, so that it can be upgraded or unbound (dcgm-exporter#716). ``clock_offset``: how far peers' wall
+    clocks are from this one. ``root`` is where /proc, /sys and /dev/kmsg are read.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Look:
         on_report: Callable[[], None],
         on_event: Callable[[Event], None],
         is_drained: Callable[[], bool] = lambda: False,
+        clock_offset: Callable[[float], ClockOffset | None] = lambda _: None,
         root: Path = Path("/"),
     ) -> None:
         self._config = config
@@ -79,6 +81,8 @@ class Look:
         self._on_report = on_report
         self._on_event = on_event
         self._is_drained = is_drained
+        self._clock_offset = clock_offset
+        self._clock: ClockOffset | None = None
         self._prober = Prober(config.gpu, host=identity.host_id, root=root)
         self._host_prober = HostProber(root)
         self._kernel_log = KernelLog(root)
@@ -120,7 +124,14 @@ class Look:
         now = boot_time()
         unix = now + unix_offset()
         log = self._kernel_log.read_new(now)
-        host = replace(host, kernel_lines=log.lines, kernel_log_error=log.error)
+        clock = self._clock = self._clock_offset(now)
+        host = replace(
+            host,
+            kernel_lines=log.lines,
+            kernel_log_error=log.error,
+            clock_offset_s=clock.offset_s if clock else None,
+            num_clock_peers=clock.num_peers if clock else 0,
+        )
         report = self._health.handle_probe(probe, host, now, unix)
         self.latest = self._last_readings.handle_probe(replace(probe, xids=self._health.xids()), unix)
         self.num_looks += 1
@@ -167,6 +178,7 @@ class Look:
             "looks_total": self.num_looks,
             "look_interval_seconds": self._cadence.pause_s,
             "kernel_log_lost_total": self._kernel_log.num_lost,
+            **({"clock_offset_seconds": self._clock.offset_s} if self._clock else {}),
         }
 
     async def close(self) -> None:

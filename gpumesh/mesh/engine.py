@@ -17,7 +17,7 @@ from gpumesh.mesh.metrics import as_gauges, named
 from gpumesh.mesh.news import MemberNews
 from gpumesh.mesh.owner import Owner
 from gpumesh.mesh.roster import Roster
-from gpumesh.mesh.stores import Stores
+from gpumesh.mesh.stores import Measured, Stores
 from gpumesh.mesh.strangers import Strangers
 from gpumesh.model import (
     Address,
@@ -29,6 +29,7 @@ from gpumesh.model import (
     Reachability,
     View,
 )
+from gpumesh.records.clocks import ClockOffset
 from gpumesh.records.engine import Records
 from gpumesh.swim.engine import Swim
 from gpumesh.swim.parameters import Parameters
@@ -54,10 +55,10 @@ MAX_VIEW_AGE_S: Final = 1.0
 """How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
 
 
-class Mesh:
+class Mesh(Measured):
     """One host's whole brain. Every call takes ``now``, seconds on the host's boot clock.
 
-    ``unix_offset`` turns it into Unix time for people; no decision is taken on that.
+    ``unix_offset`` makes Unix time of it, for people; no decision is taken on that.
     """
 
     def __init__(
@@ -72,7 +73,6 @@ class Mesh:
         now: float,
         unix_offset: float,
     ) -> None:
-        self.unix_offset = unix_offset
         self._host_id = identity.host_id
         self._epoch = identity.epoch
         self._address = address
@@ -80,6 +80,7 @@ class Mesh:
         self._lease = config.lease
         self._events = EventQueue()
         self._records = Records(host_id=identity.host_id, epoch=identity.epoch)
+        self._records.unix_offset = unix_offset
         self._roster = Roster(
             self_id=identity.host_id, records=self._records, config=config.lease, events=self._events
         )
@@ -261,6 +262,19 @@ class Mesh:
         return self._rows()
 
     @property
+    def unix_offset(self) -> float:
+        """What makes Unix time of ``now``."""
+        return self._records.unix_offset
+
+    @unix_offset.setter
+    def unix_offset(self, unix_offset: float) -> None:
+        self._records.set_unix_offset(unix_offset)
+
+    def clock_offset(self, now: float) -> ClockOffset | None:
+        """Return how far peers' wall clocks are from this host's; None while none is known."""
+        return self._records.clocks.offset(now)
+
+    @property
     def epoch(self) -> int:
         """Which run of this host this is: the one it began with, or above what the fleet remembered."""
         return self._epoch
@@ -282,16 +296,6 @@ class Mesh:
             **as_gauges(self.queue_sizes, self.queue_limits),
         }
 
-    @property
-    def queue_sizes(self) -> Mapping[str, int]:
-        """How much each table and queue holds now."""
-        return self._stores.sizes()
-
-    @property
-    def queue_limits(self) -> Mapping[str, int]:
-        """How much each of them may hold."""
-        return self._stores.limits()
-
     # What happens within.
 
     def _wake(self, now: float) -> None:
@@ -307,7 +311,7 @@ class Mesh:
         self._called_at = max(now, self._called_at)
 
     def _beat(self, now: float) -> Sequence[MemberView] | None:
-        """Raise the heartbeat and have all hosts judged; return the rows that were read for it."""
+        """Raise the heartbeat and have all hosts judged; return the rows read for it."""
         self._beat_at = now + self._lease.heartbeat_s
         if self._has_left:
             return None
@@ -325,10 +329,7 @@ class Mesh:
         return rows
 
     def _settle(self, now: float, rows: Sequence[MemberView] | None = None) -> None:
-        """Drain what the engines say, let time act on the own record, and judge what is due.
-
-        ``rows``: the member table as it was read in this very call.
-        """
+        """Drain what the engines say, let time act, judge what is due; ``rows`` were read in this call."""
         while (event := self._swim.next_event()) is not None:
             self._handle_swim_event(event, now)
         self._owner.handle_time(self._swim.last_heard_at, now)

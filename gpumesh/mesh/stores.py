@@ -51,3 +51,19 @@ class Stores:
 
 def _under(name: str, numbers: Mapping[str, int]) -> dict[str, int]:
     return {f"{name}/{store}": number for store, number in numbers.items()}
+
+
+class Measured:
+    """Who keeps something, and says how much."""
+
+    _stores: Stores
+
+    @property
+    def queue_sizes(self) -> Mapping[str, int]:
+        """How much each table and queue holds now."""
+        return self._stores.sizes()
+
+    @property
+    def queue_limits(self) -> Mapping[str, int]:
+        """How much each of them may hold."""
+        return self._stores.limits()

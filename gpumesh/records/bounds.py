@@ -5,7 +5,6 @@ A bound is checked before anything is stored or passed on; what exceeds it is dr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 MAX_HOSTS: Final = 16_384
@@ -45,19 +44,3 @@ MAX_FORGOTTEN: Final = 4096
 """Reaped hosts remembered, so that a slower peer does not bring their records back."""
 MAX_SEEN: Final = 2048
 """Hashes of the updates that came in last: most come again."""
-
-
-def store_limits() -> Mapping[str, int]:
-    """Return how much each store of the records engine may hold, by the names of its sizes."""
-    return {
-        "hosts": MAX_HOSTS,
-        "gossip": MAX_QUEUED,
-        "differences": MAX_DIFFERENCES,
-        "asks": MAX_DIFFERENCES,
-        "forgotten": MAX_FORGOTTEN,
-        "seen": MAX_SEEN,
-        "contacts": MAX_HOSTS,
-        "changes": MAX_HOSTS * MAX_ENTRIES,
-        "entries": MAX_HOSTS * MAX_ENTRIES,
-        "tombstones": MAX_HOSTS * MAX_ENTRIES,
-    }

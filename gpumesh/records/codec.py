@@ -9,7 +9,7 @@ value or raises RejectedError with the reason under which the drop is counted.
 - summary: msgpack ``[first id, last id, [[host id, epoch, hash], …], beginnings]``: all that is held of the
   hosts between the two ids, so a table too large for one summary is compared piece by piece (quickwit PR
   6653), and of those only whose first byte stands in the set of 256 bits, because there two outlines differ.
-- digest: 33 bytes, ``version byte, epoch, version, own hash, fleet hash``.
+- digest: 41 bytes, ``version byte, epoch, version, own hash, fleet hash, wall clock in ms``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from gpumesh.model import host_id_text
 from gpumesh.records.bounds import MAX_COUNTER, MAX_HOSTS, MAX_PAGE_BYTES, MAX_PAGES, MAX_VALUE_BYTES
 from gpumesh.records.values import ArrayReader, Plain, decode_value, is_entry_name, unpack
 
-_DIGEST: Final = struct.Struct("!BQQQQ")
-_DIGEST_VERSION: Final = 1
+_DIGEST: Final = struct.Struct("!BQQQQQ")
+_DIGEST_VERSION: Final = 2
 _UPDATE_OVERHEAD: Final = 256
 _UPDATE_FIELDS: Final = 5
 _SUMMARY_FIELDS: Final = 4
@@ -71,6 +71,8 @@ class Digest:
     version: int
     own_hash: int
     fleet_hash: int
+    unix_ms: int = 0
+    """Its wall clock when it said so, in milliseconds since 1970; 0: not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +208,20 @@ def _summary_row(item: Any) -> tuple[bytes, tuple[int, int]]:
 
 
 def encode_digest(digest: Digest) -> bytes:
-    """Return the 33 bytes of a digest."""
-    return _DIGEST.pack(_DIGEST_VERSION, digest.epoch, digest.version, digest.own_hash, digest.fleet_hash)
+    """Return the 41 bytes of a digest."""
+    return _DIGEST.pack(
+        _DIGEST_VERSION, digest.epoch, digest.version, digest.own_hash, digest.fleet_hash, digest.unix_ms
+    )
 
 
 def decode_digest(data: bytes) -> Digest:
     """Return a checked digest. Errors: RejectedError."""
     if len(data) != _DIGEST.size or data[0] != _DIGEST_VERSION:
         raise RejectedError("digest")
-    _, epoch, version, own_hash, fleet_hash = _DIGEST.unpack(data)
-    if epoch > MAX_COUNTER or version > MAX_COUNTER:
+    _, epoch, version, own_hash, fleet_hash, unix_ms = _DIGEST.unpack(data)
+    if epoch > MAX_COUNTER or version > MAX_COUNTER or unix_ms > MAX_COUNTER:
         raise RejectedError("counter")
-    return Digest(epoch, version, own_hash, fleet_hash)
+    return Digest(epoch, version, own_hash, fleet_hash, unix_ms)
 
 
 def id_bytes(host_id: str) -> bytes:

@@ -22,6 +22,7 @@ MAX_HOST_SERIES: Final = 512
 _LABEL_OF: Final = {"drops": "reason"}
 _HELP: Final = {
     "beat": "This host's heartbeat number.",
+    "clock_offset_seconds": "How far peers' wall clocks are ahead of this host's; absent while unknown.",
     "drops": "Inputs from the network that were refused, by reason.",
     "sent": "Messages sent, by kind.",
     "received": "Messages received, by kind.",

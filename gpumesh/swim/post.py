@@ -107,7 +107,7 @@ class Post:
         return fitting
 
     def _digest(self) -> bytes:
-        digest = self._context.passenger.digest_to_send()
+        digest = self._context.passenger.digest_to_send(self._context.now)
         if len(digest) <= MAX_DIGEST_BYTES:
             return digest
         self._context.counters["drops/digest_oversize"] += 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpumesh.records import bounds, differences, engine, gossip, store
+from gpumesh.records import bounds, clocks, differences, engine, gossip, store
 from gpumesh.records.codec import Digest, encode_digest, encode_update, make_entry
 from gpumesh.records.engine import Records
 from gpumesh.records.values import encode_value
@@ -19,6 +19,7 @@ SMALL = {
     "MAX_DIFFERENCES": 5,
     "MAX_FORGOTTEN": 5,
     "MAX_SEEN": 5,
+    "MAX_PEERS": 5,
 }
 
 
@@ -63,6 +64,12 @@ def forget(records: Records) -> None:
             pass  # whoever drives it drains it after each call
 
 
+def hear_clocks(records: Records) -> None:
+    for number in range(1, 30):
+        digest = encode_digest(Digest(1, 1, 7, 9, unix_ms=1_700_000_000_000))
+        records.handle_digest(name(number), digest, 0.0)
+
+
 FILLERS: dict[str, Callable[[Records], None]] = {
     "hosts": tell_all,
     "gossip": tell_all,
@@ -74,12 +81,13 @@ FILLERS: dict[str, Callable[[Records], None]] = {
     "forgotten": forget,
     "contacts": differ,
     "seen": tell_all,
+    "clocks": hear_clocks,
 }
 
 
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> Records:
-    for module in (bounds, differences, engine, gossip, store):
+    for module in (bounds, clocks, differences, engine, gossip, store):
         for bound, value in SMALL.items():
             if hasattr(module, bound):
                 monkeypatch.setattr(module, bound, value)

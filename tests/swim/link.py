@@ -45,7 +45,7 @@ class QuietPassenger:
         self.forgotten: list[str] = []
         self.wanted: str | None = None
 
-    def digest_to_send(self) -> bytes:
+    def digest_to_send(self, now: float) -> bytes:
         return self.digest
 
     def handle_digest(self, host_id: str, digest: bytes, now: float) -> None:
