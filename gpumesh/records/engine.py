@@ -7,7 +7,7 @@ behind, and what is larger or older goes by stream. Nothing here reads a clock o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Final
 
