@@ -360,10 +360,8 @@ def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_n
         words = "it said goodbye"
     elif is_new_epoch and statement.kind is Reachability.ALIVE:
         words = "restarted"
-    if statement.is_refused:
-        words += f": {DAEMON_DIED}"
-    if statement.kind in ACCUSATIONS:
-        words += f", says {statement.accuser}"
+    if statement.kind in ACCUSATIONS:  # the state is named beside the reason
+        words = f"{DAEMON_DIED if statement.is_refused else 'no answer'}, says {statement.accuser}"
     if moved_from is not None:
         words += f", moved from {moved_from}"
     return words
