@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export XDG_CACHE_HOME ?= $(CURDIR)/.cache
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check unit machines pythons test-gpu deb bench golden-update sim-long sim-lifeguard clean setup
+.PHONY: demo test check unit machines pythons test-gpu deb bench golden-update fuzz sim-long sim-lifeguard clean setup
 
 demo: $(VENV)/.demo  ## five hosts with simulated GPUs on loopback; one is killed, one loses a card
 	$(BIN)/gpumesh demo
@@ -45,6 +45,10 @@ golden-update: $(VENV)/.dev  ## rewrite golden outputs and generated documents a
 	$(BIN)/python -m gpumesh.health.describe > docs/health.md
 	$(BIN)/python -m gpumesh.swim.describe docs/membership.md
 	$(PYTEST) -q -m "not machines" --golden-update tests/status tests/cli
+
+fuzz: $(VENV)/.dev  ## each decoder and engine under atheris; FUZZ_SECONDS for each target (default 60)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' || echo "atheris has no wheel for this Python or machine"
+	$(BIN)/python -m tests.fuzz --seconds $${FUZZ_SECONDS:-60}
 
 sim-long: $(VENV)/.dev  ## 1,000 random seeds a scenario
 	$(BIN)/python -m gpumesh.sim --scenario all --seeds 1000 --processes $$(nproc)

@@ -21,6 +21,7 @@ from gpumesh.daemon.look import Look
 from gpumesh.daemon.meeting import Meeting
 from gpumesh.daemon.notify import Notifier
 from gpumesh.daemon.ownfindings import OwnFindings
+from gpumesh.daemon.paths import watch_paths
 from gpumesh.daemon.release import ReleaseRequest
 from gpumesh.daemon.reloading import take_up
 from gpumesh.daemon.sealing import read_keyring, read_sealing
@@ -117,6 +118,7 @@ class Daemon:
             on_event=self._publish_event,
             is_drained=lambda: self._admission.current[0] is Admission.DRAINING,
             asked_release=lambda: self._release.words(boot_time()),
+            clock_offset=self._mesh.clock_offset,
             root=self._root,
         )
         self._publish_admission()
@@ -207,6 +209,8 @@ class Daemon:
             **self._look.counters,
             "receive_buffer_bytes": self._socket.receive_buffer_bytes,
             "state_losses": len(self._state.losses),
+            **self._meeting.sizes,
+            **self._feed.sizes,
         }
 
     def events(self) -> EventFeed:
@@ -287,6 +291,7 @@ class Daemon:
             self._look.run(),
             self._meeting.run(self._mesh, self._shell.pump),
             self._whereabouts.watch(self._meeting.addresses, self._move),
+            watch_paths(self._meeting.addresses, self._mesh.limit_datagrams),
         ):
             task = loop.create_task(work)
             task.add_done_callback(self._handle_end_of)
@@ -306,7 +311,7 @@ class Daemon:
             raise
 
     def _own_findings(self, now: float, unix: float) -> tuple[Finding, ...]:
-        return self._own.standing(self._mesh.counters, now, unix)
+        return self._own.standing(self._mesh.counters, self.view, now, unix)
 
     def _take_progress(self) -> None:
         self._notifier.feed_watchdog(boot_time())

@@ -30,6 +30,7 @@ from gpumesh.health.xid_words import XidNews
 from gpumesh.health.xids import settled_from_json, settled_to_json
 from gpumesh.lease.sharing import Sharing
 from gpumesh.model import Admission, Event, Finding, HealthReport, Identity
+from gpumesh.records.clocks import ClockOffset
 
 INVENTORY: Final = "inventory"
 XIDS: Final = "xids"
@@ -54,8 +55,8 @@ class Look:
     sharing rule says; ``silences`` is read with each look and by :meth:`take_silences`; ``on_event`` is given
     what is news to people. While ``is_drained`` says so and no program computes any more, the driver is let
     go of, so that it can be upgraded or unbound (dcgm-exporter#716); likewise while ``asked_release`` gives
-    words for it, whatever runs. ``root`` is where /proc, /sys and
-    /dev/kmsg are read.
+    words for it, whatever runs. ``clock_offset``: how far peers' wall clocks are from this one. ``root`` is
+    where /proc, /sys and /dev/kmsg are read.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Look:
         on_event: Callable[[Event], None],
         is_drained: Callable[[], bool] = lambda: False,
         asked_release: Callable[[], str] = str,
+        clock_offset: Callable[[float], ClockOffset | None] = lambda _: None,
         root: Path = Path("/"),
     ) -> None:
         self._config = config
@@ -86,6 +88,8 @@ class Look:
         self._asked_release = asked_release
         self._wake = asyncio.Event()
         self._released = asyncio.Event()
+        self._clock_offset = clock_offset
+        self._clock: ClockOffset | None = None
         self._prober = Prober(config.gpu, host=identity.host_id, root=root)
         self._host_prober = HostProber(root)
         self._kernel_log = KernelLog(root)
@@ -157,7 +161,14 @@ class Look:
         # On disk before anything else: what comes next may be the end of this run (NVSentinel#1748).
         probe = self._hangs.handle_probe(probe, now)
         log = self._kernel_log.read_new(now)
-        host = replace(host, kernel_lines=log.lines, kernel_log_error=log.error)
+        clock = self._clock = self._clock_offset(now)
+        host = replace(
+            host,
+            kernel_lines=log.lines,
+            kernel_log_error=log.error,
+            clock_offset_s=clock.offset_s if clock else None,
+            num_clock_peers=clock.num_peers if clock else 0,
+        )
         report = self._health.handle_probe(probe, host, now, unix)
         self.latest = self._last_readings.handle_probe(replace(probe, xids=self._health.xids()), unix)
         self.num_looks += 1
@@ -216,6 +227,7 @@ class Look:
             "kernel_log_lost_total": self._kernel_log.num_lost,
             "absurd_values_total": self._num_absurd,
             "xids_dropped_total": self._health.num_xids_dropped,
+            **({"clock_offset_seconds": self._clock.offset_s} if self._clock else {}),
         }
 
     async def close(self) -> None:

@@ -18,6 +18,8 @@ from gpumesh.model import Address
 
 TIMEOUT_S: Final = 5.0
 MAX_PER_NAME: Final = 8
+MAX_UNDER_WAY: Final = 64
+"""Lookups, and threads, at a time: a resolver that hangs holds no more."""
 
 Answers = list[tuple[Any, Any, int, str, tuple[Any, ...]]]
 GetAddrInfo = Callable[..., Answers]
@@ -34,13 +36,24 @@ class Lookups:
         self._ask = ask
         self._under_way: dict[str, asyncio.Future[Answers]] = {}
 
+    def __len__(self) -> int:
+        return len(self._under_way)
+
     async def resolve(self, seeds: Iterable[str], default_port: int) -> tuple[list[Address], dict[str, str]]:
         """Return what the seeds resolve to, and for each that does not, why."""
-        wanted = {seed: self._start(seed, default_port) for seed in dict.fromkeys(seeds)}
+        names = list(dict.fromkeys(seeds))
+        for seed in [name for name, answer in self._under_way.items() if answer.done() and name not in names]:
+            del self._under_way[seed]  # a seed of an earlier configuration
+        failed: dict[str, str] = {}
+        wanted: dict[str, asyncio.Future[Answers]] = {}
+        for seed in names:
+            if seed in self._under_way or len(self._under_way) < MAX_UNDER_WAY:
+                wanted[seed] = self._start(seed, default_port)
+            else:
+                failed[seed] = f"waits, for {MAX_UNDER_WAY} names are being looked up"
         if wanted:
             await asyncio.wait(wanted.values(), timeout=self._timeout_s)
         found: list[Address] = []
-        failed: dict[str, str] = {}
         for seed, answer in wanted.items():
             if not answer.done():
                 failed[seed] = f"no answer from the resolver within {self._timeout_s:g} s"

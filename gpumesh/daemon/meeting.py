@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from gpumesh.daemon.clock import boot_time
-from gpumesh.daemon.lookups import Lookups
-from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
+from gpumesh.daemon.lookups import MAX_UNDER_WAY, Lookups
+from gpumesh.daemon.peercache import MAX_PEERS, load_peers, peers_of, save_peers
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.model import Address, View
 
@@ -52,6 +52,16 @@ class Meeting:
     def addresses(self) -> list[Address]:
         """Return what the seeds last resolved to, then the peers kept."""
         return [*self._found, *(peer for peer in self._kept if peer not in self._found)]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many peers are kept and how many lookups are under way, and how many there may be."""
+        return {
+            "size_peer_cache": len(self._kept),
+            "limit_peer_cache": MAX_PEERS,
+            "size_lookups": len(self._lookups),
+            "limit_lookups": MAX_UNDER_WAY,
+        }
 
     async def resolve_seeds(self) -> None:
         """Resolve the seeds anew; what does not resolve is said and tried again next time."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from gpumesh.daemon.statedir import StateDirectory
-from gpumesh.model import Finding, Severity
+from gpumesh.model import Finding, HostView, Reachability, Severity, View
 
 KEY_CLEARS_S: Final = 120.0
 """How long after the last datagram under an unknown key it is still told."""
+FLEET_EVERY_S: Final = 30.0
+"""How often all hosts are looked at: in a large fleet that is a lot to look at."""
+_PRESENT: Final = (Reachability.ALIVE, Reachability.SUSPECT)
+_MAX_NAMED: Final = 3
 _REFUSED: Final = ("drops/unknown_key", "drops/stream_unknown_key")
 
 
@@ -36,10 +40,16 @@ class OwnFindings:
         self._since: dict[tuple[str, str], float] = {}
         self._num_refused = 0
         self._refused_at = float("-inf")
+        self._fleet_at = float("-inf")
+        self._of_fleet: tuple[tuple[str, str, str], ...] = ()
 
-    def standing(self, counters: Mapping[str, float], now: float, unix: float) -> tuple[Finding, ...]:
-        """Return what stands now; ``counters`` are the daemon's own."""
-        found = tuple(self._losses()) + tuple(self._foreign_key(counters, now))
+    def standing(
+        self, counters: Mapping[str, float], view: Callable[[], View], now: float, unix: float
+    ) -> tuple[Finding, ...]:
+        """Return what stands now; ``counters`` are the daemon's own, ``view`` gives the fleet as seen now."""
+        if now - self._fleet_at >= FLEET_EVERY_S:
+            self._fleet_at, self._of_fleet = now, tuple(_of_fleet(view()))
+        found = (*self._losses(), *self._foreign_key(counters, now), *self._of_fleet)
         self._since = {(check, reason): self._since.get((check, reason), unix) for check, reason, _ in found}
         return tuple(
             Finding(
@@ -74,3 +84,25 @@ class OwnFindings:
             "`sudo gpumesh join --force TOKEN`; if not, a host of another fleet is in touch"
         )
         yield "fleet-key", reason, advice
+
+
+def _of_fleet(view: View) -> Iterator[tuple[str, str, str]]:
+    others = [host for host in view.hosts if not host.is_self and host.reachability in _PRESENT]
+    yield from _namesakes(view.me.name, others)
+    yield from _transport(others)
+
+
+def _namesakes(name: str, others: list[HostView]) -> Iterator[tuple[str, str, str]]:
+    """Tell of living hosts that people call by the same name; the fleet itself knows hosts by their ids."""
+    alike = [f"{host.host_id} at {host.address}" for host in others if host.name.lower() == name.lower()]
+    if alike:
+        more = f" and {len(alike) - _MAX_NAMED} more" if len(alike) > _MAX_NAMED else ""
+        reason = f"this host is called {name}, and so is {', '.join(alike[:_MAX_NAMED])}{more}"
+        yield "host-name", reason, "give one of them another `host.name`; until then ask for hosts by id"
+
+
+def _transport(others: list[HostView]) -> Iterator[tuple[str, str, str]]:
+    """Tell that no datagram gets through (alertmanager#1564: ready all the same, and nobody knew)."""
+    if others and all(host.transport == "stream" for host in others):
+        reason = f"gossip with all {len(others)} other hosts goes by TCP, for no datagram gets through"
+        yield "gossip-transport", reason, "let UDP on the port of `gossip.bind` pass, both ways"

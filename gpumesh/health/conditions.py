@@ -17,6 +17,10 @@ from gpumesh.health.inventory import KnownCard
 from gpumesh.model import BaselineItem
 
 _MAX_NAMED: Final = 3
+CLOCK_OFFSET_S: Final = 1.0
+"""Wall clocks further apart than this make logs of two hosts hard to read together."""
+CLOCK_PEERS: Final = 2
+"""With a single peer nobody knows whose clock is wrong."""
 CDI_COMMAND: Final = "run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
 _RUNTIME_ADVICE: Final = {
     "docker": "run `nvidia-ctk runtime configure --runtime=docker`, then restart docker",
@@ -53,6 +57,11 @@ def _nouveau(now: Circumstances) -> BaselineItem:
 def _clock(now: Circumstances) -> BaselineItem:
     is_met = now.host.is_clock_synchronised
     found = None if is_met is None else "synchronised" if is_met else "not synchronised"
+    offset_s = now.host.clock_offset_s
+    if offset_s is not None and abs(offset_s) > CLOCK_OFFSET_S and now.host.num_clock_peers >= CLOCK_PEERS:
+        way = "behind" if offset_s > 0 else "ahead of"
+        found = f"{found or 'unknown'}, {abs(offset_s):.1f} s {way} {now.host.num_clock_peers} peers"
+        is_met = False
     advice = "run a time service: `systemctl enable --now systemd-timesyncd`, or chrony"
     return _item("clock", "synchronised", found, is_met=is_met, do=advice)
 

@@ -34,6 +34,10 @@ class HostProbe:
     """Of the NVML libraries on disk, which the next program will load."""
     is_clock_synchronised: bool | None = None
     """By a time service, as the kernel knows it."""
+    clock_offset_s: float | None = None
+    """How far peers' wall clocks are ahead of this one, seconds."""
+    num_clock_peers: int = 0
+    """Of how many peers that was made."""
     containers: Containers | None = None
     """The container runtimes and what they know of the cards."""
     kernel_lines: tuple[KernelLine, ...] = ()

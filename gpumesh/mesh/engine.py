@@ -17,6 +17,7 @@ from gpumesh.mesh.metrics import as_gauges, named
 from gpumesh.mesh.news import MemberNews
 from gpumesh.mesh.owner import Owner
 from gpumesh.mesh.roster import Roster
+from gpumesh.mesh.stores import Measured, Stores
 from gpumesh.mesh.strangers import Strangers
 from gpumesh.model import (
     Address,
@@ -28,6 +29,7 @@ from gpumesh.model import (
     Reachability,
     View,
 )
+from gpumesh.records.clocks import ClockOffset
 from gpumesh.records.engine import Records
 from gpumesh.swim.engine import Swim
 from gpumesh.swim.parameters import Parameters
@@ -53,10 +55,10 @@ MAX_VIEW_AGE_S: Final = 1.0
 """How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
 
 
-class Mesh:
+class Mesh(Measured):
     """One host's whole brain. Every call takes ``now``, seconds on the host's boot clock.
 
-    ``unix_offset`` turns it into Unix time for people; no decision is taken on that.
+    ``unix_offset`` makes Unix time of it, for people; no decision is taken on that.
     """
 
     def __init__(
@@ -71,7 +73,6 @@ class Mesh:
         now: float,
         unix_offset: float,
     ) -> None:
-        self.unix_offset = unix_offset
         self._host_id = identity.host_id
         self._epoch = identity.epoch
         self._address = address
@@ -79,6 +80,7 @@ class Mesh:
         self._lease = config.lease
         self._events = EventQueue()
         self._records = Records(host_id=identity.host_id, epoch=identity.epoch)
+        self._records.unix_offset = unix_offset
         self._roster = Roster(
             self_id=identity.host_id, records=self._records, config=config.lease, events=self._events
         )
@@ -102,6 +104,9 @@ class Mesh:
         )
         self._strangers = Strangers()
         self._news = MemberNews(identity.host_id, self._roster, self._events)
+        self._stores = Stores(
+            self._swim, self._records, self._roster, self._events, self._strangers, self._news
+        )
         self._counters: Counter[str] = Counter()
         self._has_left = False
         self._beat_at = now
@@ -176,6 +181,10 @@ class Mesh:
         self._swim.set_address(address, now)
         self._dirty.add(self._host_id)
         self._settle(now)
+
+    def limit_datagrams(self, path_bytes: int) -> None:
+        """Send no larger datagram than the paths to peers carry."""
+        self._swim.limit_datagrams(path_bytes)
 
     def set_health(self, report: HealthReport, now: float) -> None:
         """Take the health layer's conclusion about this host and publish what changed."""
@@ -253,6 +262,19 @@ class Mesh:
         return self._rows()
 
     @property
+    def unix_offset(self) -> float:
+        """What makes Unix time of ``now``."""
+        return self._records.unix_offset
+
+    @unix_offset.setter
+    def unix_offset(self, unix_offset: float) -> None:
+        self._records.set_unix_offset(unix_offset)
+
+    def clock_offset(self, now: float) -> ClockOffset | None:
+        """Return how far peers' wall clocks are from this host's; None while none is known."""
+        return self._records.clocks.offset(now)
+
+    @property
     def epoch(self) -> int:
         """Which run of this host this is: the one it began with, or above what the fleet remembered."""
         return self._epoch
@@ -271,19 +293,8 @@ class Mesh:
             **named("record_", self._owner.counters),
             **named("record_", self._roster.counters),
             **named("", own),
-            **as_gauges(self.queue_sizes),
+            **as_gauges(self.queue_sizes, self.queue_limits),
         }
-
-    @property
-    def queue_sizes(self) -> Mapping[str, int]:
-        """Present lengths of tables and queues."""
-        sizes = {f"records/{name}": size for name, size in self._records.sizes.items()}
-        sizes.update((f"swim/{name}", size) for name, size in self._swim.queue_sizes.items())
-        sizes["events"] = len(self._events)
-        sizes["leases"] = len(self._roster.leases)
-        sizes["strangers"] = len(self._strangers)
-        sizes["arrivals"] = len(self._news)
-        return sizes
 
     # What happens within.
 
@@ -300,7 +311,7 @@ class Mesh:
         self._called_at = max(now, self._called_at)
 
     def _beat(self, now: float) -> Sequence[MemberView] | None:
-        """Raise the heartbeat and have all hosts judged; return the rows that were read for it."""
+        """Raise the heartbeat and have all hosts judged; return the rows read for it."""
         self._beat_at = now + self._lease.heartbeat_s
         if self._has_left:
             return None
@@ -318,10 +329,7 @@ class Mesh:
         return rows
 
     def _settle(self, now: float, rows: Sequence[MemberView] | None = None) -> None:
-        """Drain what the engines say, let time act on the own record, and judge what is due.
-
-        ``rows``: the member table as it was read in this very call.
-        """
+        """Drain what the engines say, let time act, judge what is due; ``rows`` were read in this call."""
         while (event := self._swim.next_event()) is not None:
             self._handle_swim_event(event, now)
         self._owner.handle_time(self._swim.last_heard_at, now)

@@ -1,4 +1,4 @@
-"""The parts' counters under the names that ``/metrics`` makes series of."""
+"""The parts' counters and the sizes of their stores under the names that ``/metrics`` makes series of."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ def named(prefix: str, counters: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def as_gauges(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return lengths of tables and queues as gauges: ``size_records_hosts`` and the like."""
-    return {"size_" + name.replace("/", "_"): size for name, size in sizes.items()}
+def as_gauges(sizes: Mapping[str, int], limits: Mapping[str, int]) -> dict[str, int]:
+    """Return what stores hold and may hold: ``size_records_hosts``, ``limit_records_hosts`` and the like."""
+    return {
+        f"{kind}_{name.replace('/', '_')}": number
+        for kind, numbers in (("size", sizes), ("limit", limits))
+        for name, number in numbers.items()
+    }

@@ -191,6 +191,15 @@ class Owner:
 
 
 def _substance(findings: tuple[Finding, ...]) -> object:
+    # The code tells what a check found, and peers judge by it: a driver that was let go of is no dead one.
     return tuple(
-        (item.check, item.severity, item.action, item.since, item.silenced_until) for item in findings
+        (
+            item.check,
+            item.evidence.get("code"),
+            item.severity,
+            item.action,
+            item.since,
+            item.silenced_until,
+        )
+        for item in findings
     )

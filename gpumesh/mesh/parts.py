@@ -12,6 +12,8 @@ from gpumesh.records.entries import HostHealth, LeaseWord
 
 _UNSAID = LeaseWord(Phase.JOINING, is_isolated=False)
 _REQUIRED = (entries.HOST, entries.SHARING, entries.LEASE)
+"""What must be known of a host beside its health. At most eight of them: arrivals are kept as bits."""
+_ALL_ARRIVED = (1 << len(_REQUIRED)) - 1
 _LAST = 1 << 16
 
 
@@ -44,7 +46,7 @@ class Parts:
         self.lease = _UNSAID
         self.lease_version = -1
         self.baseline: Baseline | None = None
-        self._arrived: set[str] = set()
+        self._arrived = 0
         self._report: HealthReport | None = None
         self._head: HostHealth | None = None
         self._gpus: dict[str, Gpu] = {}
@@ -55,7 +57,7 @@ class Parts:
 
         Entries arrive in any order: a host must not be taken for open before its owner's word is here.
         """
-        return self._report if self._arrived.issuperset(_REQUIRED) else None
+        return self._report if self._arrived == _ALL_ARRIVED else None
 
     def read(self, records: Records, host_id: str, name: str, counters: Counter[str]) -> None:
         """Take in an entry as it stands in the records now; an absurd one is absent, and counted."""
@@ -82,9 +84,9 @@ class Parts:
             self.lease = word or _UNSAID
             self.lease_version = entry.version if entry is not None else -1
             is_read = word is not None
-        if is_read and value is not None:
-            self._arrived.add(kind)
-        elif value is not None:
+        if is_read and value is not None and kind in _REQUIRED:
+            self._arrived |= 1 << _REQUIRED.index(kind)
+        elif not is_read and value is not None:
             counters[f"unreadable/{kind}"] += 1
         self._assemble()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpumesh.config import LeaseConfig
@@ -47,6 +47,26 @@ class Roster:
         self._stamps = itertools.count(1)
         self.leases = LeaseTable(config)
         self.counters: Counter[str] = Counter()
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Hosts of which something is kept here, by what it is; reaped with the member or the record."""
+        return {
+            "leases": len(self.leases),
+            "roster_records": len(self._parts),
+            "roster_states": len(self._beliefs),
+            "roster_reasons": len(self._reasons),
+        }
+
+    def limits(self, num_members: int) -> Mapping[str, int]:
+        """Return how many there may be where the member table has so many rows, this host's own left out."""
+        hosts = num_members + 1
+        return {
+            "leases": num_members,
+            "roster_records": self._records.limits["hosts"],
+            "roster_states": hosts,
+            "roster_reasons": hosts,
+        }
 
     def set_own_health(self, report: HealthReport) -> None:
         """Take this host's own report whole, which its record carries shortened."""

@@ -9,7 +9,7 @@ value or raises RejectedError with the reason under which the drop is counted.
 - summary: msgpack ``[first id, last id, [[host id, epoch, hash], …], beginnings]``: all that is held of the
   hosts between the two ids, so a table too large for one summary is compared piece by piece (quickwit PR
   6653), and of those only whose first byte stands in the set of 256 bits, because there two outlines differ.
-- digest: 33 bytes, ``version byte, epoch, version, own hash, fleet hash``.
+- digest: 41 bytes, ``version byte, epoch, version, own hash, fleet hash, wall clock in ms``.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
-from sys import intern
 from typing import Any, Final
 
 import msgpack
 
 from gpumesh.errors import RejectedError
+from gpumesh.model import host_id_text
 from gpumesh.records.bounds import MAX_COUNTER, MAX_HOSTS, MAX_PAGE_BYTES, MAX_PAGES, MAX_VALUE_BYTES
-from gpumesh.records.values import Plain, decode_value, is_entry_name, unpack
+from gpumesh.records.values import ArrayReader, Plain, decode_value, is_entry_name, unpack
 
-_DIGEST: Final = struct.Struct("!BQQQQ")
-_DIGEST_VERSION: Final = 1
+_DIGEST: Final = struct.Struct("!BQQQQQ")
+_DIGEST_VERSION: Final = 2
 _UPDATE_OVERHEAD: Final = 256
 _UPDATE_FIELDS: Final = 5
 _SUMMARY_FIELDS: Final = 4
@@ -70,6 +71,8 @@ class Digest:
     version: int
     own_hash: int
     fleet_hash: int
+    unix_ms: int = 0
+    """Its wall clock when it said so, in milliseconds since 1970; 0: not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,13 @@ def make_entry(host_id: str, name: str, *, epoch: int, version: int, encoded: by
     """Return an entry with its mark."""
     text = f"{host_id} {epoch} {version} {name}".encode()
     mark = int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
-    return Entry(host_id, epoch, version, intern(name), encoded, mark)
+    return Entry(host_id, epoch, version, _shared(name), encoded, mark)
+
+
+@lru_cache(maxsize=4_096)
+def _shared(name: str) -> str:
+    """Return one string for one name: most records have the same few."""
+    return name
 
 
 def encode_update(entry: Entry) -> bytes:
@@ -158,9 +167,9 @@ def decode_page(data: bytes) -> list[bytes]:
     """Return the updates in a page, still encoded. Errors: RejectedError."""
     if len(data) > MAX_PAGE_BYTES:
         raise RejectedError("too_large", f"{len(data)} bytes")
-    rows = unpack(data, max_items=MAX_PAGE_BYTES // MIN_UPDATE_BYTES)
-    if not isinstance(rows, list):
-        raise RejectedError("malformed", "not a page")
+    reader = ArrayReader(data, max_inner=0)
+    rows = [reader.item() for _ in range(reader.begin_array(MAX_PAGE_BYTES // MIN_UPDATE_BYTES))]
+    reader.end()
     return [row for row in rows if isinstance(row, bytes)]
 
 
@@ -175,15 +184,18 @@ def decode_summary(data: bytes) -> Summary:
     """Return a checked summary. Errors: RejectedError."""
     if len(data) > MAX_PAGE_BYTES:
         raise RejectedError("too_large", f"{len(data)} bytes")
-    row = unpack(data, max_items=MAX_HOSTS)
-    if not isinstance(row, list) or len(row) != _SUMMARY_FIELDS or not isinstance(row[2], list):
+    reader = ArrayReader(data, max_inner=_ROW_FIELDS)
+    if reader.begin_array(_SUMMARY_FIELDS) != _SUMMARY_FIELDS:
         raise RejectedError("malformed", "not a summary")
-    first, last, rows, beginnings = row
+    first, last = reader.item(), reader.item()
     if not (_is_id(first) and _is_id(last)):
         raise RejectedError("malformed", "not a range of ids")
+    rows = dict(_summary_row(reader.item()) for _ in range(reader.begin_array(MAX_HOSTS)))
+    beginnings = reader.item()
     if not isinstance(beginnings, bytes) or len(beginnings) != len(ALL_BEGINNINGS):
         raise RejectedError("malformed", "not a set of beginnings")
-    return Summary(first, last, dict(_summary_row(item) for item in rows), beginnings)
+    reader.end()
+    return Summary(first, last, rows, beginnings)
 
 
 def _summary_row(item: Any) -> tuple[bytes, tuple[int, int]]:
@@ -196,18 +208,20 @@ def _summary_row(item: Any) -> tuple[bytes, tuple[int, int]]:
 
 
 def encode_digest(digest: Digest) -> bytes:
-    """Return the 33 bytes of a digest."""
-    return _DIGEST.pack(_DIGEST_VERSION, digest.epoch, digest.version, digest.own_hash, digest.fleet_hash)
+    """Return the 41 bytes of a digest."""
+    return _DIGEST.pack(
+        _DIGEST_VERSION, digest.epoch, digest.version, digest.own_hash, digest.fleet_hash, digest.unix_ms
+    )
 
 
 def decode_digest(data: bytes) -> Digest:
     """Return a checked digest. Errors: RejectedError."""
     if len(data) != _DIGEST.size or data[0] != _DIGEST_VERSION:
         raise RejectedError("digest")
-    _, epoch, version, own_hash, fleet_hash = _DIGEST.unpack(data)
-    if epoch > MAX_COUNTER or version > MAX_COUNTER:
+    _, epoch, version, own_hash, fleet_hash, unix_ms = _DIGEST.unpack(data)
+    if epoch > MAX_COUNTER or version > MAX_COUNTER or unix_ms > MAX_COUNTER:
         raise RejectedError("counter")
-    return Digest(epoch, version, own_hash, fleet_hash)
+    return Digest(epoch, version, own_hash, fleet_hash, unix_ms)
 
 
 def id_bytes(host_id: str) -> bytes:
@@ -219,8 +233,7 @@ def id_text(data: object) -> str:
     """Return the host id in 16 bytes. Errors: RejectedError."""
     if not isinstance(data, bytes) or len(data) != _ID_BYTES:
         raise RejectedError("host_id")
-    text = data.hex()
-    return intern(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+    return host_id_text(data)
 
 
 def _is_id(data: object) -> bool:

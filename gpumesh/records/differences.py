@@ -59,6 +59,11 @@ class Differences:
     def __len__(self) -> int:
         return len(self._differences)
 
+    @property
+    def num_asked(self) -> int:
+        """Peers remembered because a sync with them was asked for."""
+        return len(self._asks)
+
     def note(self, host_id: str, digest: Digest, *, is_own: bool, is_unheard: bool, now: float) -> None:
         """Remember that this peer's digest differs; a lasting difference keeps its first instant."""
         held = self._differences.get(host_id)

@@ -7,7 +7,7 @@ behind, and what is larger or older goes by stream. Nothing here reads a clock o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,13 +21,17 @@ from gpumesh.records.bounds import (
     MAX_PAGE_BYTES,
     MAX_SEEN,
 )
+from gpumesh.records.clocks import PeerClocks
 from gpumesh.records.codec import Digest, Entry, Summary
 from gpumesh.records.differences import Difference, Differences
 from gpumesh.records.gossip import GossipQueue
 from gpumesh.records.store import Record, Store
+from gpumesh.records.stores import Stores
 from gpumesh.records.values import Plain, encode_value, is_entry_name
 
 _ECHO_REPEAT_S: Final = 5.0
+CLOCK_SET_S: Final = 0.1
+"""A wall clock that moves this much between two looks was set; one that is slewed moves less."""
 _SUMMARY_ROW_BYTES: Final = 40
 """Upper bound: 18 for the id, 9 for the epoch, 9 for the hash, 1 for the row."""
 _MAX_SUMMARY_ROWS: Final = (MAX_PAGE_BYTES - 64) // _SUMMARY_ROW_BYTES
@@ -59,6 +63,12 @@ class Records:
         self._num_brought_at_ask = 0
         self._echo_allowed_at = 0.0
         self._cursor = codec.FIRST_ID
+        self.unix_offset = 0.0
+        """Makes Unix time of ``now``, for the comparison of wall clocks alone."""
+        self.clocks = PeerClocks()
+        queues: dict[str, Sized] = {"gossip": self._queue, "forgotten": self._forgotten, "seen": self._seen}
+        queues |= {"contacts": self._contacts, "changes": self._changed, "clocks": self.clocks}
+        self._stores = Stores(self._store, self._differences, queues)
         self.counters: Counter[str] = Counter()
         """``drops/<reason>``, ``stale``, ``applied``, ``syncs/<why>``, ``not_gossiped``."""
 
@@ -156,22 +166,28 @@ class Records:
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Lengths of the tables and queues, for metrics."""
-        return {
-            "hosts": len(self._store),
-            "gossip": len(self._queue),
-            "differences": len(self._differences),
-            "forgotten": len(self._forgotten),
-            "seen": len(self._seen),
-        }
+        """How much each table and queue holds now, for metrics."""
+        return self._stores.sizes()
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """How much each of them may hold."""
+        return self._stores.limits()
+
+    def set_unix_offset(self, unix_offset: float) -> None:
+        """Take that the wall clock was read again; if it was set, peers' clocks are compared anew."""
+        if abs(unix_offset - self.unix_offset) > CLOCK_SET_S:
+            self.clocks.forget()
+        self.unix_offset = unix_offset
 
     # The passenger's side.
 
-    def digest_to_send(self) -> bytes:
-        """Return the digest of the own record and of all that is held."""
+    def digest_to_send(self, now: float) -> bytes:
+        """Return the digest of the own record and of all that is held, with the time on the wall."""
         record = self._store.record(self._host_id)
         mark = record.mark if record else 0
-        return codec.encode_digest(Digest(self._epoch, self._version, mark, self._store.mark))
+        unix_ms = max(0, int(1000 * (now + self.unix_offset)))
+        return codec.encode_digest(Digest(self._epoch, self._version, mark, self._store.mark, unix_ms))
 
     def handle_digest(self, host_id: str, digest: bytes, now: float) -> None:
         """Compare a peer's digest with what is held; a difference may ask for a sync later."""
@@ -182,6 +198,8 @@ class Records:
         except RejectedError as error:
             self.counters[f"drops/{error.reason}"] += 1
             return
+        if theirs.unix_ms:
+            self.clocks.note(host_id, theirs.unix_ms / 1000 - (now + self.unix_offset), now)
         is_own, is_fleet = self._compare(host_id, theirs)
         if not is_own and not is_fleet:
             self._differences.clear(host_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from gpumesh.errors import RejectedError
@@ -18,10 +19,12 @@ WordT = TypeVar("WordT", bound=Word)
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+@lru_cache(maxsize=2_048)
 def clean_text(text: str, limit: int) -> str:
     """Return one line of at most ``limit`` characters without control characters.
 
-    A peer's words reach operators' terminals: escape sequences and direction marks must not.
+    A peer's words reach operators' terminals: escape sequences and direction marks must not. One text is one
+    string: thousands of hosts have the same few drivers, kernels and cards.
     """
     text = _UNPRINTABLE.sub(" ", text[: limit + 1])
     return text if len(text) <= limit else text[: limit - 1] + "…"

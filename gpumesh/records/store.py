@@ -17,7 +17,7 @@ from gpumesh.records.codec import Entry
 class Record:
     """What is held of one host, all of one epoch."""
 
-    __slots__ = ("_entries", "epoch", "mark", "size_bytes", "version")
+    __slots__ = ("_entries", "epoch", "mark", "num_tombstones", "size_bytes", "version")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -26,6 +26,7 @@ class Record:
         self.mark = 0
         """XOR over the entries' marks: equal marks mean equal records, whatever came first."""
         self.size_bytes = 0
+        self.num_tombstones = 0
         self._entries: dict[str, Entry] = {}
 
     @property
@@ -56,9 +57,11 @@ class Record:
         if held is not None:
             self.mark ^= held.mark
             self.size_bytes -= _size_bytes(held)
+            self.num_tombstones -= held.encoded is None
         self._entries[entry.name] = entry
         self.mark ^= entry.mark
         self.size_bytes += _size_bytes(entry)
+        self.num_tombstones += entry.encoded is None
         self.version = max(self.version, entry.version)
 
 
@@ -69,6 +72,10 @@ class Store:
         self._records: dict[str, Record] = {}
         self.mark = 0
         """XOR over all entries' marks: the fleet hash."""
+        self.num_entries = 0
+        """Entries of all hosts, tombstones included."""
+        self.num_tombstones = 0
+        """Deleted entries: kept for as long as their host's run is, lest an old word bring them back."""
 
     def __len__(self) -> int:
         return len(self._records)
@@ -108,20 +115,26 @@ class Store:
             fresh = Record(entry.epoch)
             fresh.put(entry)
             self.drop(entry.host_id)
-            self._records[entry.host_id] = record = fresh
-            self.mark ^= fresh.mark
+            self._records[entry.host_id] = fresh
+            self._count(fresh, 1)
             return True
-        before = record.mark
+        record.check(entry)
+        self._count(record, -1)
         record.put(entry)
-        self.mark ^= before ^ record.mark
+        self._count(record, 1)
         return False
 
     def drop(self, host_id: str) -> Record | None:
         """Let go of a host's record."""
         record = self._records.pop(host_id, None)
         if record is not None:
-            self.mark ^= record.mark
+            self._count(record, -1)
         return record
+
+    def _count(self, record: Record, sign: int) -> None:
+        self.mark ^= record.mark
+        self.num_entries += sign * len(record.entries)
+        self.num_tombstones += sign * record.num_tombstones
 
 
 def _size_bytes(entry: Entry) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgpack
@@ -68,6 +69,51 @@ def unpack(data: bytes, *, max_items: int) -> Any:
         )
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise RejectedError("malformed", str(error)[:80]) from error
+
+
+class ArrayReader:
+    """Reads arrays item by item, so that no header makes room for more than ``max_items`` small things.
+
+    The plain decoder makes room for all that an array's header claims before it reads on, at each of up to a
+    thousand levels: sixty kilobytes of headers within headers would take hundreds of megabytes.
+    """
+
+    def __init__(self, data: bytes, *, max_inner: int) -> None:
+        self._size_bytes = len(data)
+        self._unpacker = msgpack.Unpacker(
+            raw=False,
+            strict_map_key=True,
+            read_size=max(1, len(data)),
+            max_buffer_size=max(1, len(data)),
+            max_str_len=4 * MAX_TEXT,
+            max_bin_len=len(data),
+            max_array_len=max_inner,
+            max_map_len=0,
+            max_ext_len=0,
+        )
+        self._unpacker.feed(data)
+
+    def begin_array(self, max_items: int) -> int:
+        """Return how many items the array has that begins here. Errors: RejectedError."""
+        count = self._read(self._unpacker.read_array_header)
+        if not 0 <= count <= max_items:
+            raise RejectedError("malformed", f"an array of {count}")
+        return int(count)
+
+    def item(self) -> Any:
+        """Return the next item, arrays in it no larger than ``max_inner``. Errors: RejectedError."""
+        return self._read(self._unpacker.unpack)
+
+    def end(self) -> None:
+        """Judge that nothing follows. Errors: RejectedError."""
+        if self._unpacker.tell() != self._size_bytes:
+            raise RejectedError("malformed", "more than one value")
+
+    def _read(self, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            raise RejectedError("malformed", str(error)[:80]) from error
 
 
 def check_value(value: Plain) -> None:

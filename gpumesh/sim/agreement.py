@@ -59,7 +59,10 @@ def _wrong_table(world: World, host: SimHost) -> str | None:
     assert host.node is not None
     rows = {row.host_id: row for row in host.node.members()}
     for other, life in _visible(world, host):
-        wrong = _wrong_about(life, rows.pop(other.host_id, None))
+        row = rows.pop(other.host_id, None)
+        wrong = _wrong_about(life, row)
+        if wrong is None and row is not None and life.ended_at is None and row.address != other.address:
+            wrong = f"is reached at {other.address}, and is held to be at {row.address}"
         if wrong is not None:
             return f"{other.identity.name} {wrong}"
     if rows and not world.conditions.groups:

@@ -10,12 +10,13 @@ from typing import Final
 from gpumesh.config import Config, GossipConfig
 from gpumesh.errors import RequestError
 from gpumesh.model import Address, Identity
+from gpumesh.sim.keys import KeyBook
 from gpumesh.sim.mesh_node import MeshNode
 from gpumesh.sim.node import Node, NodeBuilder
 from gpumesh.sim.swim_node import BEAT_S, NoPassenger, SwimNode
 from gpumesh.swim.engine import Swim
 from gpumesh.swim.parameters import Parameters
-from gpumesh.swim.seal import SESSION_BYTES, FleetSealer
+from gpumesh.swim.seal import SESSION_BYTES
 
 ENGINES: Final = ("mesh", "swim")
 PROFILES: Final = ("lan", "wan", "local")
@@ -34,8 +35,14 @@ def parameters_for(profile: str, overrides: Mapping[str, float]) -> Parameters:
     return replace(base, **values)  # type: ignore[arg-type]  # each was converted to its field's own type
 
 
-def builder_for(engine: str, profile: str, overrides: Mapping[str, float] | None = None) -> NodeBuilder:
-    """Return what builds the nodes of a run: ``engine`` is one of ENGINES, ``profile`` one of PROFILES."""
+def builder_for(
+    engine: str, profile: str, overrides: Mapping[str, float] | None = None, keys: KeyBook | None = None
+) -> NodeBuilder:
+    """Return what builds the nodes of a run: ``engine`` is one of ENGINES, ``profile`` one of PROFILES.
+
+    Without ``keys`` the fleet is unkeyed.
+    """
+    book = keys or KeyBook(FLEET)
     parameters = parameters_for(profile, overrides or {})
     if overrides and engine != "swim":
         raise RequestError("membership's parameters can be replaced with --engine swim only")
@@ -50,12 +57,12 @@ def builder_for(engine: str, profile: str, overrides: Mapping[str, float] | None
             address=address,
             fleet=FLEET,
             parameters=parameters,
-            sealer=_sealer(random),
+            sealer=book.sealer(identity.host_id, random.randbytes(SESSION_BYTES)),
             passenger=NoPassenger(),
             random=random,
             now=now,
         )
-        return SwimNode(swim, parameters, now=now, first_beat_s=random.uniform(0.0, BEAT_S))
+        return SwimNode(swim, now=now, first_beat_s=random.uniform(0.0, BEAT_S))
 
     def build_mesh(
         *, identity: Identity, address: Address, random: Random, now: float, unix_offset: float
@@ -64,15 +71,10 @@ def builder_for(engine: str, profile: str, overrides: Mapping[str, float] | None
             identity=identity,
             address=address,
             config=config,
-            sealer=_sealer(random),
+            sealer=book.sealer(identity.host_id, random.randbytes(SESSION_BYTES)),
             random=random,
             now=now,
             unix_offset=unix_offset,
         )
 
     return build_swim if engine == "swim" else build_mesh
-
-
-def _sealer(random: Random) -> FleetSealer:
-    # Unkeyed: what a key protects from does not happen in here, and sealing would take most of the time.
-    return FleetSealer(None, FLEET, random.randbytes(SESSION_BYTES))

@@ -210,6 +210,10 @@ class SimHost:
             self._run_timer()
             self._turn()
 
+    def lose_peers(self) -> None:
+        """Lose what was kept of the peers, as with the state directory: the seeds alone are left."""
+        self._peer_cache = ()
+
     def set_health(self, report: HealthReport) -> None:
         """Let the health layer conclude something else."""
         self.report = report
@@ -308,6 +312,7 @@ class SimHost:
             self._listener.handle_change(self, change)
         while (event := node.next_event()) is not None:
             self._listener.handle_event(self, event)
+        self._listener.handle_turn(self)
         self._arm()
 
     def _act(self, action: StreamAction) -> None:

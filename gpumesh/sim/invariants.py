@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpumesh.model import Event, HostState, Phase, Reachability
 from gpumesh.sim.streams import MAX_ENDS
 from gpumesh.sim.truth import Ending, Life
-from gpumesh.sim.watch import Watch
+from gpumesh.sim.watch import Call, Watch
 from gpumesh.swim.ports import MemberChanged, MemberView, SwimEvent
 
 if TYPE_CHECKING:
@@ -233,16 +233,29 @@ class GoodbyeIsNoFailure(Watch):
 class Bounded(Watch):
     """No queue or table of an engine outgrows the bound that it names; no host hoards streams."""
 
-    def handle_rows(self, world: World, host: SimHost, rows: Sequence[MemberView]) -> None:
+    def handle_turn(self, world: World, host: SimHost) -> None:
         """Look at all queues of one host."""
         assert host.node is not None
         for name, (size, bound) in host.node.queues().items():
             if size > bound:
                 world.report("bounded", f"{name} holds {size}, more than {bound}", host)
+
+    def handle_rows(self, world: World, host: SimHost, rows: Sequence[MemberView]) -> None:
+        """Look at the streams and the table of one host."""
         if world.streams.num_open(host.number) >= MAX_ENDS:
             world.report("bounded", f"holds {MAX_ENDS} streams open", host)
         if len({row.host_id for row in rows}) != len(rows):
             world.report("bounded", "its member table holds a host twice", host)
+
+
+class Prompt(Watch):
+    """No call into an engine does more than its bound, which grows with what came in and whom it knows."""
+
+    def handle_call(self, world: World, host: SimHost, call: Call) -> None:
+        """Hold one call against its bound."""
+        if call.num_steps > call.bound:
+            detail = f"{call.name} took {call.num_steps} steps, more than {call.bound}"
+            world.report("prompt", detail, host)
 
 
 def all_invariants() -> list[Watch]:
@@ -256,4 +269,5 @@ def all_invariants() -> list[Watch]:
         GoodbyeIsNoFailure(),
         SamePlacement(),
         Bounded(),
+        Prompt(),
     ]

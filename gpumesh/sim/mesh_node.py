@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from random import Random
-from typing import Final
 
 from gpumesh.config import Config
-from gpumesh.mesh import events as mesh_events
 from gpumesh.mesh.engine import Mesh
 from gpumesh.model import Address, HostFacts, HostView, Identity, Request
 from gpumesh.placement.rule import place
-from gpumesh.records import bounds
 from gpumesh.sim.node import Known
-from gpumesh.sim.swim_node import swim_bounds
-from gpumesh.swim.parameters import Parameters
+from gpumesh.sim.swim_node import bounds_after_a_turn
 from gpumesh.swim.ports import SwimEvent
 from gpumesh.swim.seal import Sealer
-
-RECORD_BOUNDS: Final = {
-    "records/hosts": bounds.MAX_HOSTS,
-    "records/gossip": bounds.MAX_QUEUED,
-    "records/differences": bounds.MAX_DIFFERENCES,
-    "records/forgotten": bounds.MAX_FORGOTTEN,
-    "strangers": bounds.MAX_HOSTS,
-    "events": mesh_events.MAX_EVENTS,
-}
 
 
 class MeshNode(Mesh):
@@ -44,7 +31,6 @@ class MeshNode(Mesh):
         unix_offset: float,
     ) -> None:
         self._changes: deque[SwimEvent] = deque()
-        self._bounds = _bounds(Parameters.for_profile(config.gossip.profile))
         super().__init__(
             identity=identity,
             config=config,
@@ -55,6 +41,7 @@ class MeshNode(Mesh):
             now=now,
             unix_offset=unix_offset,
         )
+        self._bounds = bounds_after_a_turn(self.queue_limits)
 
     def _handle_swim_event(self, event: SwimEvent, now: float) -> None:
         self._changes.append(event)
@@ -79,11 +66,6 @@ class MeshNode(Mesh):
         """Return size and bound of each queue and table."""
         sizes = self.queue_sizes
         return {name: (sizes[name], bound) for name, bound in self._bounds.items()}
-
-
-def _bounds(parameters: Parameters) -> Mapping[str, int]:
-    membership = {f"swim/{name}": bound for name, bound in swim_bounds(parameters).items()}
-    return {**membership, **RECORD_BOUNDS, "leases": parameters.num_members + 1}
 
 
 def _said(host: HostView) -> Mapping[str, object]:

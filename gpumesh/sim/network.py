@@ -7,6 +7,7 @@ from collections import Counter
 from gpumesh.model import Address
 from gpumesh.sim.agenda import Agenda
 from gpumesh.sim.conditions import Conditions
+from gpumesh.sim.nat import Nat
 from gpumesh.sim.port import Port
 
 
@@ -22,6 +23,7 @@ class Network:
         self.conditions = conditions
         self.counts: Counter[str] = Counter()
         self.sent_bytes: Counter[int] = Counter()
+        self.nat = Nat()
         self._ports: dict[Address, Port] = {}
 
     def attach(self, port: Port) -> None:
@@ -41,15 +43,20 @@ class Network:
         self.counts["datagrams"] += 1
         self.counts["datagram_bytes"] += len(data)
         self.sent_bytes[sender.number] += len(data)
-        target = self._ports.get(destination)
+        source = self.nat.source_of(sender, destination, self.agenda.now)
+        target = self._target(destination, source)
         if target is None or self.conditions.loses_datagram(sender.number, target.number, len(data)):
             self.counts["lost"] += 1
             return
         for delay_s in self.conditions.draw_datagram_delays_s():
-            self.agenda.after(delay_s, self._arrive, sender, sender.address, data, destination)
+            self.agenda.after(delay_s, self._arrive, sender, source, data, destination)
+
+    def _target(self, destination: Address, source: Address) -> Port | None:
+        port = self._ports.get(destination)
+        return port if port is not None else self.nat.owner_of(destination, source, self.agenda.now)
 
     def _arrive(self, sender: Port, source: Address, data: bytes, destination: Address) -> None:
-        target = self._ports.get(destination)
+        target = self._target(destination, source)
         if target is None or not target.is_up:
             self.counts["lost"] += 1
         elif target.is_listening:

@@ -1,4 +1,4 @@
-"""Scenarios of bad paths: filters that pass streams only, a path that swallows large datagrams."""
+"""Scenarios of bad paths: filters, small MTUs, rewritten ports, links that work one way, jumbled packets."""
 
 from __future__ import annotations
 
@@ -33,3 +33,53 @@ def small_mtu(world: World, settings: Settings) -> None:
     world.run_for(settings["duration_s"])
     world.crash(world.random.choice(world.hosts))
     world.run_until_agreed(settings["limit_s"])
+
+
+def rewritten_ports(world: World, settings: Settings) -> None:
+    """Put a few hosts behind a router that rewrites their source ports, and now and then forgets them."""
+    num_most = max(1, int(len(world.hosts) * settings["share"]))
+    hidden = world.random.sample(world.hosts, world.random.randint(1, num_most))
+    world.network.nat.hidden.update(host.number for host in hidden)
+    world.start_all(over_s=2.0)
+    world.run_until_agreed(settings["form_s"])
+    end = world.now + settings["duration_s"]
+    while world.now < end:
+        world.run_for(world.random.uniform(1.0, 20.0))
+        world.narrate("the router forgets whom it knew")
+        world.network.nat.forget()
+    world.crash(world.random.choice(world.hosts), power=world.chance(0.5))
+    world.run_until_agreed(settings["limit_s"])
+
+
+def one_way_links(world: World, settings: Settings) -> None:
+    """Let some links lose everything one way; others reach everybody, so that nobody is to be failed."""
+    world.start_all(over_s=2.0)
+    world.run_until_agreed(settings["form_s"])
+    # Each host loses the way to one other and from one other, in a ring: whoever lost more would be impaired.
+    ring = world.random.sample(world.hosts, int(len(world.hosts) * settings["share"]))
+    for source, target in zip(ring, ring[1:] + ring[:1], strict=True):
+        world.conditions.link_loss[source.number, target.number] = 1.0
+    world.run_for(settings["duration_s"])
+    world.conditions.link_loss.clear()
+    world.run_until_agreed(settings["limit_s"])
+    world.crash(world.random.choice(world.hosts), power=world.chance(0.5))
+    world.run_until_agreed(settings["limit_s"])
+
+
+def jumbled(world: World, settings: Settings) -> None:
+    """Double and reorder datagrams all the time, and lose none: it must change nothing."""
+    world.conditions.link = replace(
+        world.conditions.link,
+        duplicate=settings["duplicate"],
+        reorder=settings["reorder"],
+        reorder_s=settings["reorder_s"],
+    )
+    world.start_all(over_s=2.0)
+    world.run_until_agreed(settings["form_s"])
+    world.run_for(settings["duration_s"])
+    world.crash(world.random.choice(world.hosts), power=world.chance(0.5))
+    world.run_until_agreed(settings["limit_s"])
+    survivor = world.random.choice(world.running)
+    world.restart(survivor)
+    world.run_until_agreed(settings["limit_s"])
+    world.rest(90.0)

@@ -8,15 +8,19 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-from gpumesh.sim.engines import builder_for
+from gpumesh.sim.engines import FLEET, builder_for
 from gpumesh.sim.invariants import all_invariants
+from gpumesh.sim.keys import KeyBook
 from gpumesh.sim.measures import Measures, MeasureTaker
+from gpumesh.sim.rotation import FIRST_RING
 from gpumesh.sim.scenarios import SCENARIOS
 from gpumesh.sim.watch import Violation
 from gpumesh.sim.world import World
 
 PATIENCE: Final = {"wan": 3.0}
 """Suspicion alone takes 30 s and more there."""
+METERED_SHARE: Final = 8
+"""One in so many hosts has the steps of its calls counted, which makes them take twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,16 @@ def run_plan(plan: Plan, narrate: Callable[[str], None] | None = None) -> Result
     """Run one plan to its end; an engine that raises is a violation like any other."""
     scenario = SCENARIOS[plan.scenario]
     taker = MeasureTaker()
+    keys = KeyBook(FLEET, FIRST_RING if scenario.is_keyed else None)
     world = World(
         seed=plan.seed,
         num_hosts=plan.num_hosts,
-        build=builder_for(plan.engine, plan.profile, plan.parameters),
+        build=builder_for(plan.engine, plan.profile, plan.parameters, keys),
+        keys=keys,
         link=scenario.link,
         watches=(*all_invariants(), taker),
         patience=PATIENCE.get(plan.profile, 1.0),
+        metered_share=METERED_SHARE,
         narrate=narrate,
     )
     try:

@@ -10,7 +10,9 @@ from gpumesh.sim.conditions import LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost
 from gpumesh.sim.lifeguard import interval, threshold
-from gpumesh.sim.paths import small_mtu, streams_only
+from gpumesh.sim.paths import jumbled, one_way_links, rewritten_ports, small_mtu, streams_only
+from gpumesh.sim.returns import partition_long, seed_gone, seed_moved, stopped_long
+from gpumesh.sim.rotation import rotation
 from gpumesh.sim.storm import storm
 from gpumesh.sim.world import GPUS_A_HOST, World
 
@@ -32,7 +34,8 @@ class Scenario:
     """Its numbers with their defaults; ``--set name=value`` overrides one."""
     num_hosts: int = 8
     is_experiment: bool = False
-    """It measures rather than tests: ``--scenario all`` leaves it out."""
+    """It measures rather than tests, or takes long: ``--scenario all`` leaves it out."""
+    is_keyed: bool = False
     link: LinkProfile = field(default_factory=LinkProfile)
 
 
@@ -310,6 +313,64 @@ SCENARIOS: Mapping[str, Scenario] = {
             "datagrams above the path's MTU vanish",
             small_mtu,
             {"mtu_bytes": 1232.0, "form_s": 30.0, "duration_s": 60.0, "limit_s": 60.0},
+        ),
+        Scenario(
+            "rewritten_ports",
+            "a few hosts are behind a router that rewrites ports and forgets them",
+            rewritten_ports,
+            {"share": 0.5, "form_s": 20.0, "duration_s": 120.0, "limit_s": 30.0},
+        ),
+        Scenario(
+            "one_way_links",
+            "some links lose everything, one way",
+            one_way_links,
+            {"share": 1.0, "form_s": 20.0, "duration_s": 120.0, "limit_s": 30.0},
+        ),
+        Scenario(
+            "jumbled",
+            "datagrams are doubled and reordered",
+            jumbled,
+            {
+                "duplicate": 0.3,
+                "reorder": 0.3,
+                "reorder_s": 0.3,
+                "form_s": 20.0,
+                "duration_s": 120.0,
+                "limit_s": 30.0,
+            },
+        ),
+        Scenario(
+            "stopped_long",
+            "a few daemons are stopped for minutes",
+            stopped_long,
+            {"share": 0.4, "least_s": 60.0, "most_s": 900.0, "limit_s": 30.0},
+        ),
+        Scenario(
+            "seed_gone",
+            "the only seed is gone for good, and hosts restart",
+            seed_gone,
+            {"cached_s": 15.0, "limit_s": 40.0},
+        ),
+        Scenario(
+            "seed_moved",
+            "the only seed has moved, its name follows later",
+            seed_moved,
+            {"stale_s": 90.0, "limit_s": 45.0},
+        ),
+        Scenario(
+            "rotation",
+            "the fleet's key is rotated while a host is off",
+            rotation,
+            {"form_s": 20.0, "away_s": 60.0, "locked_out_s": 45.0, "limit_s": 60.0},
+            is_keyed=True,
+        ),
+        Scenario(
+            "partition_long",
+            "the fleet is split for minutes to a day, and heals",
+            partition_long,
+            {"least_s": 180.0, "most_s": 86400.0, "limit_s": 10.0},
+            num_hosts=4,
+            is_experiment=True,
         ),
         Scenario(
             "lifeguard_interval",

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from gpumesh.model import Event, HealthReport
 from gpumesh.sim.node import Known
 from gpumesh.swim.engine import Swim
-from gpumesh.swim.parameters import Parameters
 from gpumesh.swim.ports import MemberView, StreamAction, SwimEvent
 
 BEAT_S = 5.0
@@ -16,8 +15,9 @@ BEAT_S = 5.0
 class NoPassenger:
     """Nobody rides along."""
 
-    def digest_to_send(self) -> bytes:
+    def digest_to_send(self, now: float) -> bytes:
         """Return nothing."""
+        del now
         return b""
 
     def handle_digest(self, host_id: str, digest: bytes, now: float) -> None:
@@ -60,9 +60,9 @@ class NoPassenger:
 class SwimNode:
     """Drives a Swim and lets it beat, as the mesh does for the daemon."""
 
-    def __init__(self, swim: Swim, parameters: Parameters, *, now: float, first_beat_s: float) -> None:
+    def __init__(self, swim: Swim, *, now: float, first_beat_s: float) -> None:
         self.swim = swim
-        self._bounds = swim_bounds(parameters)
+        self._bounds = bounds_after_a_turn(swim.queue_limits)
         self._beat_at = now + first_beat_s
         self.seed = self.swim.seed
         self.wants_seeds = self.swim.wants_seeds
@@ -127,17 +127,10 @@ class SwimNode:
         return {name: (sizes[name], bound) for name, bound in self._bounds.items()}
 
 
-def swim_bounds(parameters: Parameters) -> Mapping[str, int]:
-    """Return what each of membership's queues and tables may hold at most."""
-    return {
-        "members": parameters.num_members,
-        "broadcasts": parameters.num_broadcasts,
-        "probes": parameters.num_pending,
-        "errands": parameters.num_pending,
-        "doubts": parameters.num_pending * 4,
-        "streams": parameters.num_streams,
-        # One for each suspicion, probe, errand and stream, and a handful of the engine's own.
-        "timers": parameters.num_members + 2 * parameters.num_pending + parameters.num_streams + 16,
-        "events": 0,
-        "outbox": 0,
-    }
+DRAINED = frozenset({"events", "outbox", "stream_actions"})
+"""What a shell empties after each call: what is found there later was forgotten."""
+
+
+def bounds_after_a_turn(limits: Mapping[str, int]) -> Mapping[str, int]:
+    """Return what each store may hold once the shell has done its part."""
+    return {name: 0 if name.rpartition("/")[2] in DRAINED else limit for name, limit in limits.items()}

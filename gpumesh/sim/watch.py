@@ -37,6 +37,16 @@ class Violation:
         return f"{self.at:9.3f} s  {self.invariant}{where}: {self.detail}"
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call into an engine, in steps (:mod:`gpumesh.sim.meter`)."""
+
+    name: str
+    num_steps: int
+    bound: int
+    """How many it may take, by the bytes that came in and the members that the host knows."""
+
+
 class Watch:
     """Looks on; each of its methods may call ``world.report``. Overrides take only what they need."""
 
@@ -48,6 +58,12 @@ class Watch:
 
     def handle_rows(self, world: World, host: SimHost, rows: Sequence[MemberView]) -> None:
         """Look at one host's whole member table; called for each running host now and then."""
+
+    def handle_turn(self, world: World, host: SimHost) -> None:
+        """Look at one host whose engine has just been called, and has said all that it had to say."""
+
+    def handle_call(self, world: World, host: SimHost, call: Call) -> None:
+        """Take what one call into an engine cost; told of some hosts only."""
 
     def handle_agreement(self, world: World, rounds_s: float) -> None:
         """Take the word that all views agreed ``rounds_s`` seconds after they were asked to."""
@@ -79,6 +95,10 @@ class Listener(Protocol):
 
     def handle_event(self, host: SimHost, event: Event) -> None:
         """Take what the host tells people."""
+        ...
+
+    def handle_turn(self, host: SimHost) -> None:
+        """Take the word that the host's engine was called, and has said all."""
         ...
 
     def handle_fault(self, host: SimHost, name: str, detail: str) -> None:

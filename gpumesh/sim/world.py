@@ -12,12 +12,14 @@ from gpumesh.sim.agreement import find_disagreement, find_unrest
 from gpumesh.sim.conditions import Conditions, LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost
+from gpumesh.sim.keys import KeyBook
+from gpumesh.sim.meter import metering
 from gpumesh.sim.network import Network
 from gpumesh.sim.node import NodeBuilder
 from gpumesh.sim.status import Status
 from gpumesh.sim.streams import Streams
 from gpumesh.sim.truth import Ending, Truth
-from gpumesh.sim.watch import Violation, Watch, describe
+from gpumesh.sim.watch import Call, Violation, Watch, describe
 from gpumesh.swim.ports import SwimEvent
 
 PORT = 7977
@@ -29,7 +31,10 @@ STOPPED = "stopped"
 
 
 class World:
-    """A whole fleet; the same seed and the same script give the same run, packet by packet."""
+    """A whole fleet; the same seed and the same script give the same run, packet by packet.
+
+    One in ``metered_share`` hosts tells the watches what each call of its engine cost; 0: none does.
+    """
 
     def __init__(
         self,
@@ -40,6 +45,8 @@ class World:
         link: LinkProfile | None = None,
         watches: Sequence[Watch] = (),
         patience: float = 1.0,
+        metered_share: int = 0,
+        keys: KeyBook | None = None,
         narrate: Callable[[str], None] | None = None,
     ) -> None:
         self.seed = seed
@@ -50,16 +57,28 @@ class World:
         self.streams = Streams(self.network)
         self.truth = Truth()
         self.watches = tuple(watches)
+        self._turn_watches = [item for item in watches if type(item).handle_turn is not Watch.handle_turn]
+        self._row_watches = [item for item in watches if type(item).handle_rows is not Watch.handle_rows]
         self.violations: list[Violation] = []
         self.num_violations = 0
+        self._told: set[tuple[str, str, str]] = set()
         self.patience = patience
         """Factor on all limits within which views must agree: scenarios name them for the ``lan`` profile."""
+        self.keys = keys
+        """The keys of a keyed fleet's hosts."""
         self._build = build
+        if metered_share:
+            self._build = metering(
+                build,
+                lambda identity: (self._numbers[identity.host_id] + seed) % metered_share == 0,
+                self._take_call,
+            )
+        self._numbers: dict[str, int] = {}
         self._narrate = narrate
         self.hosts = [self._make_host(number) for number in range(num_hosts)]
         for host in self.hosts:
             host.resolve_seeds = self.resolve_seeds
-        # Sixteen hosts are cheap to look at each second; a larger fleet is looked at less often.
+        # Up to sixteen hosts are cheap to look at after each call; a larger fleet is looked at now and then.
         self._look_every_s = max(1.0, num_hosts / 16)
         self.agenda.after(self._look_every_s, self._look)
 
@@ -89,6 +108,7 @@ class World:
             seed=self.seed,
         )
         host.report = report_of(host.identity.name, GPUS_A_HOST)
+        self._numbers[identity.host_id] = number
         return host
 
     def resolve_seeds(self) -> Sequence[Address]:
@@ -223,9 +243,12 @@ class World:
         return find_disagreement(self)
 
     def report(self, invariant: str, detail: str, host: SimHost | None = None) -> None:
-        """Report that an invariant does not hold."""
-        self.num_violations += 1
+        """Report that an invariant does not hold; what stands on is told once."""
         violation = Violation(invariant, self.now, host.identity.name if host else "", detail)
+        if (invariant, violation.observer, detail) in self._told:
+            return
+        self._told.add((invariant, violation.observer, detail))
+        self.num_violations += 1
         self.narrate(f"VIOLATION {violation}")
         if len(self.violations) < MAX_VIOLATIONS:
             self.violations.append(violation)
@@ -254,14 +277,29 @@ class World:
         for watch in self.watches:
             watch.handle_event(self, host, event)
 
+    def handle_turn(self, host: SimHost) -> None:
+        """Pass on that a host's engine was called; in a small world all its rows are looked at each time."""
+        for watch in self._turn_watches:
+            watch.handle_turn(self, host)
+        if self._look_every_s <= 1.0:
+            self._look_at(host)
+
     def handle_fault(self, host: SimHost, name: str, detail: str) -> None:
         """Report a fault that a host's shell noticed."""
         self.report(name, detail, host)
 
+    def _take_call(self, identity: Identity, name: str, num_steps: int, bound: int) -> None:
+        host = self.hosts[self._numbers[identity.host_id]]
+        for watch in self.watches:
+            watch.handle_call(self, host, Call(name, num_steps, bound))
+
+    def _look_at(self, host: SimHost) -> None:
+        if host.status is Status.RUNNING and host.node is not None:
+            rows = host.node.members()
+            for watch in self._row_watches:
+                watch.handle_rows(self, host, rows)
+
     def _look(self) -> None:
         for host in self.hosts:
-            if host.status is Status.RUNNING and host.node is not None:
-                rows = host.node.members()
-                for watch in self.watches:
-                    watch.handle_rows(self, host, rows)
+            self._look_at(host)
         self.agenda.after(self._look_every_s, self._look)

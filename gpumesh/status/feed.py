@@ -103,6 +103,16 @@ class EventFeed:
         """How many follow now."""
         return len(self._subscriptions)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many events are kept and how many clients follow them, and how many there may be."""
+        return {
+            "size_events_kept": len(self._ring),
+            "limit_events_kept": self._ring.maxlen or 0,
+            "size_event_clients": len(self._subscriptions),
+            "limit_event_clients": MAX_SUBSCRIBERS,
+        }
+
     def publish(self, event: Event) -> NumberedEvent:
         """Keep the event and hand it to each subscriber; never blocks."""
         self._num_published += 1

@@ -22,6 +22,7 @@ MAX_HOST_SERIES: Final = 512
 _LABEL_OF: Final = {"drops": "reason"}
 _HELP: Final = {
     "beat": "This host's heartbeat number.",
+    "clock_offset_seconds": "How far peers' wall clocks are ahead of this host's; absent while unknown.",
     "drops": "Inputs from the network that were refused, by reason.",
     "sent": "Messages sent, by kind.",
     "received": "Messages received, by kind.",
@@ -205,6 +206,16 @@ def _xid_families(probe: Probe | None) -> Iterable[Family]:
     return total, last, falls
 
 
+def _help_of(name: str) -> str:
+    kind, _, store = name.partition("_")
+    words = store.replace("_", " ")
+    if kind == "size":
+        return f"Present entries of the daemon's {words}."
+    if kind == "limit":
+        return f"Most entries that the daemon's {words} may have."
+    return f"The daemon's own {name.replace('_', ' ')}."
+
+
 def _counter_families(counters: Mapping[str, float]) -> Iterable[Family]:
     families: dict[str, Family] = {}
     for key in sorted(counters):
@@ -212,7 +223,7 @@ def _counter_families(counters: Mapping[str, float]) -> Iterable[Family]:
         is_counter = bool(label) or name.endswith("_total")
         metric = "gpumesh_" + _NOT_IN_A_NAME.sub("_", name) + ("_total" if label else "")
         if metric not in families:
-            text = _HELP.get(name, f"The daemon's own {name.replace('_', ' ')}.")
+            text = _HELP.get(name, _help_of(name))
             families[metric] = Family(metric, "counter" if is_counter else "gauge", text)
         families[metric].add(counters[key], ((_LABEL_OF.get(name, "kind"), label),) if label else ())
     return families.values()

@@ -28,6 +28,7 @@ from gpumesh.swim.statement import Statement, Vouch, precedence
 from gpumesh.swim.suspicion import Suspicion
 
 DAEMON_DIED: Final = "its daemon died, the host answers"
+LIVE: Final = (Reachability.ALIVE, Reachability.SUSPECT)
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
 RETURN_SYNCS: Final = 4
 """So many hosts of the fleet, on average, run a push/pull with a member that returns from failed."""
@@ -91,6 +92,7 @@ class Belief:
         elif vouch.incarnation < member.incarnation:
             return
         member.vouched_at = now
+        member.evidence_at = max(member.evidence_at, now)
         if member.suspicion is None:
             return
         if member.suspicion.is_own:
@@ -155,6 +157,8 @@ class Belief:
             self._start_suspicion(member, statement.accuser, now)
         else:
             context.agenda.cancel(("suspicion", member.host_id))
+        if before not in LIVE:
+            self._conflicts.handle_shared_address(member, member.address, now)
         context.table.settle(member)
         self._follow_up(member, before, now, is_new_epoch=is_new_epoch)
         if not is_quiet:
@@ -231,6 +235,7 @@ class Belief:
             return
         context = self._context
         member = Member(statement.host_id, statement.address, statement.epoch, statement.incarnation, now)
+        member.reachability = statement.kind
         try:
             self._conflicts.handle_shared_address(member, statement.address, now)
             evicted = context.table.add(member)
@@ -239,7 +244,6 @@ class Belief:
             return
         if evicted is not None:
             self._tidy(evicted)
-        member.reachability = statement.kind
         member.accuser = statement.accuser
         if not member.is_live:
             member.since_at = now - age_s
@@ -277,7 +281,7 @@ class Belief:
         self, member: Member, before: Reachability | None, now: float, *, is_new_epoch: bool
     ) -> None:
         context = self._context
-        if member.is_live and before not in (Reachability.ALIVE, Reachability.SUSPECT):
+        if member.is_live and before not in LIVE:
             context.newcomers.append(member.host_id)
         if member.reachability is Reachability.FAILED:
             wait_s = reclaim_interval(context.parameters, context.num_members, context.table.num_failed)
@@ -356,10 +360,8 @@ def _reason(name: str, statement: Statement, moved_from: Address | None, *, is_n
         words = "it said goodbye"
     elif is_new_epoch and statement.kind is Reachability.ALIVE:
         words = "restarted"
-    if statement.is_refused:
-        words += f": {DAEMON_DIED}"
-    if statement.kind in ACCUSATIONS:
-        words += f", says {statement.accuser}"
+    if statement.kind in ACCUSATIONS:  # the state is named beside the reason
+        words = f"{DAEMON_DIED if statement.is_refused else 'no answer'}, says {statement.accuser}"
     if moved_from is not None:
         words += f", moved from {moved_from}"
     return words

@@ -33,7 +33,15 @@ class Conflicts:
             self._notices.report_conflict(member, statement, statement.address, reason, now)
 
     def handle_shared_address(self, member: Member, address: Address, now: float) -> None:
-        """Notice that ``address``, now the member's, was a living one's already: look after that one."""
+        """Notice that ``address``, now the member's, is another's already: this host's own or a living one's.
+
+        That other one is looked after: whoever answers there has it.
+        """
+        if not member.is_live:
+            return
+        if address == self._context.address:
+            self._notices.report_claim(member, f"{member.host_id} claims {address}, as does this host", now)
+            return
         other = self._context.table.at(address)
         if other is None or other is member or not other.is_live:
             return

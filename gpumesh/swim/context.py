@@ -10,7 +10,7 @@ from gpumesh.model import Address, Identity, Reachability
 from gpumesh.swim.agenda import Agenda
 from gpumesh.swim.awareness import Awareness
 from gpumesh.swim.broadcast import BroadcastQueue
-from gpumesh.swim.parameters import Parameters
+from gpumesh.swim.parameters import DOUBTS_FACTOR, Parameters
 from gpumesh.swim.ports import Passenger, SwimEvent
 from gpumesh.swim.seal import Sealer
 from gpumesh.swim.statement import Statement, Vouch
@@ -48,6 +48,8 @@ class Context:
         self.passenger = passenger
         self.random = random
         self.now = now
+        self.datagram_bytes = parameters.datagram_bytes
+        """Largest datagram now: the parameter, or what the paths to peers carry, if that is less."""
         self.incarnation = 0
         self.beat = 0
         self.is_leaving = False
@@ -109,7 +111,7 @@ class Context:
 
         ``is_wide``: through relays and by stream at the same time, because it stands accused.
         """
-        if len(self.doubts) >= self.parameters.num_pending * 4 and host_id not in self.doubts:
+        if len(self.doubts) >= self.parameters.num_pending * DOUBTS_FACTOR and host_id not in self.doubts:
             self.counters["drops/doubts"] += 1
             return False
         self.doubts[host_id] = is_wide or self.doubts.get(host_id, False)

@@ -46,13 +46,14 @@ from gpumesh.swim.gossip import FAREWELL, Spreading
 from gpumesh.swim.intake import Intake
 from gpumesh.swim.judgement import Judging
 from gpumesh.swim.notices import Notices
-from gpumesh.swim.parameters import Parameters
+from gpumesh.swim.parameters import MIN_DATAGRAM_BYTES, Parameters
 from gpumesh.swim.ports import MemberView, Passenger, StreamAction, SwimEvent
 from gpumesh.swim.post import Post
 from gpumesh.swim.probe import ROUND, Probing
 from gpumesh.swim.relay import Relaying
 from gpumesh.swim.seal import Sealer
 from gpumesh.swim.seeds import SEEDS, Seeding
+from gpumesh.swim.stores import Stores
 from gpumesh.swim.sync import SYNC, Streams
 
 REAP: Final = ("reap", None)
@@ -129,6 +130,7 @@ class Swim:
             self._probing.handle_stream_refused,
         )
         self._intake.streams = self._streams
+        self._stores = Stores(self._context, self._post, self._probing, self._relaying, self._streams)
         self._seeding = Seeding(self._context, self._probing, self._streams)
 
     def _recurring(self) -> dict[Key, Callable[[float], None]]:
@@ -226,6 +228,14 @@ class Swim:
         self._enter(now)
         self._defence.move(canonical(address), now)
 
+    def limit_datagrams(self, path_bytes: int) -> None:
+        """Send no larger datagram than the paths to peers carry; the parameter stays the most there is.
+
+        Nor is it ever less than what each path has to carry: :data:`.parameters.MIN_DATAGRAM_BYTES`.
+        """
+        most = self._context.parameters.datagram_bytes
+        self._context.datagram_bytes = min(most, max(path_bytes, MIN_DATAGRAM_BYTES))
+
     def gossip_soon(self, now: float) -> None:
         """Have the passenger's news fetched at the next gossip interval, instead of the next idle look."""
         self._enter(now)
@@ -299,22 +309,13 @@ class Swim:
 
     @property
     def queue_sizes(self) -> Mapping[str, int]:
-        """How full each bounded store is now, for metrics."""
-        context = self._context
-        return {
-            "members": len(context.table),
-            "members_live": context.table.num_live,
-            "members_failed": context.table.num_failed,
-            "broadcasts": len(context.broadcasts),
-            "probes": self._probing.num_pending,
-            "errands": len(self._relaying),
-            "doubts": len(context.doubts),
-            "streams": len(self._streams),
-            "timers": len(context.agenda),
-            "events": len(context.events),
-            "outbox": len(self._post.outbox),
-            "sessions": context.sealer.num_sessions,
-        }
+        """How much each bounded store holds now, for metrics."""
+        return self._stores.sizes()
+
+    @property
+    def queue_limits(self) -> Mapping[str, int]:
+        """How much each of them may hold."""
+        return self._stores.limits()
 
     # Inside ----------------------------------------------------------------------------------------------
 
@@ -349,6 +350,7 @@ class Swim:
     def _reap(self, now: float) -> None:
         context = self._context
         context.agenda.set(REAP, now + REAP_INTERVAL_S)
+        self._probing.reap(now)
         parameters = context.parameters
         for member in context.table.expired(now, parameters.failed_retention_s, parameters.left_retention_s):
             self._belief.forget(member)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import socket
 from functools import lru_cache
-from sys import intern
 from typing import Any, Final, cast
 
 import msgpack
 
 from gpumesh.errors import RejectedError
-from gpumesh.model import Address
+from gpumesh.model import Address, host_id_text
 
 ID_BYTES: Final = 16
 MAX_EPOCH: Final = 2**48
@@ -38,9 +37,7 @@ def id_from_wire(raw: Any) -> str:
     """Return the UUID in 16 bytes."""
     if type(raw) is not bytes or len(raw) != ID_BYTES:
         raise RejectedError("malformed", "host id")
-    text = raw.hex()
-    # Interned: an id stands in a dozen tables here and in the records, and a fleet has thousands of them.
-    return intern(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+    return host_id_text(raw)
 
 
 @lru_cache(maxsize=32_768)

@@ -9,6 +9,8 @@ from enum import IntEnum
 from itertools import islice
 from typing import Any, Final
 
+import msgpack
+
 from gpumesh.errors import RejectedError
 from gpumesh.model import Address
 from gpumesh.swim.fields import (
@@ -31,7 +33,8 @@ ROWS_A_PAGE: Final = 800
 CHUNK_BYTES: Final = 60_000
 """Of a summary too large for one frame."""
 MAX_AGE_S: Final = 2**32
-MAX_SUMMARY_BYTES: Final = 8 * 1024 * 1024
+MAX_SUMMARY_BYTES: Final = 1024 * 1024
+"""Of one stream: all of them together may hold 64 times this."""
 
 
 class Purpose(IntEnum):
@@ -99,6 +102,9 @@ class End:
 Frame = Hello | Outline | Rows | Summary | Page | End
 _HELLO, _ROWS, _SUMMARY, _PAGE, _END, _OUTLINE = range(1, 7)
 _MARK: Final = struct.Struct(">Q")
+_HELLO_FIELDS: Final = 9
+_STATEMENT_FIELDS: Final = 7
+_ROWS_HEAD: Final = bytes([0x93, _ROWS])
 
 
 def encode(frame: Frame) -> bytes:
@@ -124,14 +130,16 @@ def encode(frame: Frame) -> bytes:
 
 def decode(body: bytes) -> Frame:
     """Return the frame; raises :class:`RejectedError` for whatever is not exactly one."""
-    value = unpack(body, ROWS_A_PAGE)
+    if body.startswith(_ROWS_HEAD):
+        return _rows(body)
+    value = unpack(body, _HELLO_FIELDS)
     if type(value) is not tuple or not value:
         raise RejectedError("malformed", "stream frame")
     kind = integer(value[0], _OUTLINE, _HELLO)
     if kind == _HELLO:
         return _hello(value)
     if kind == _ROWS:
-        return _rows(*array(value, 3)[1:])
+        raise RejectedError("malformed", "rows")
     if kind == _SUMMARY:
         _, chunk, is_last = array(value, 3)
         return Summary(binary(chunk, MAX_FRAME_BYTES), bool(integer(is_last, 1)))
@@ -157,7 +165,7 @@ def chunks(summary: bytes) -> Iterator[Summary]:
 
 
 def _hello(value: Any) -> Hello:
-    _, raw_id, epoch, incarnation, beat, packed, port, purpose, is_leaving = array(value, 9)
+    _, raw_id, epoch, incarnation, beat, packed, port, purpose, is_leaving = array(value, _HELLO_FIELDS)
     sender = decode_sender(raw_id, epoch, incarnation, beat)
     address = address_from_wire(packed, port)
     return Hello(sender, address, Purpose(integer(purpose, Purpose.PING)), bool(integer(is_leaving, 1)))
@@ -176,10 +184,38 @@ def _outline(members: Any, passenger: Any) -> Outline:
     return Outline(*(tuple(mark for (mark,) in _MARK.iter_unpack(raw)) for raw in both))
 
 
-def _rows(statements: Any, ages: Any) -> Rows:
-    if type(statements) is not tuple:
+def _rows(body: bytes) -> Rows:
+    """Read a page of rows item by item.
+
+    The plain decoder makes room for all the items that an array claims before it reads on, and so for each of
+    a thousand arrays within each other.
+    """
+    reader = msgpack.Unpacker(
+        use_list=False,
+        raw=True,
+        read_size=len(body),
+        max_buffer_size=len(body),
+        max_array_len=_STATEMENT_FIELDS,
+        max_bin_len=len(body),
+        max_str_len=0,
+        max_map_len=0,
+        max_ext_len=0,
+    )
+    reader.feed(body)
+    try:
+        reader.read_array_header()
+        reader.unpack()
+        statements = [reader.unpack() for _ in range(_count(reader.read_array_header()))]
+        ages = [reader.unpack() for _ in range(_count(reader.read_array_header()))]
+    except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
+        raise RejectedError("malformed", type(error).__name__) from None
+    if reader.tell() != len(body) or len(ages) != len(statements):
         raise RejectedError("malformed", "rows")
-    return Rows(tuple([_row(*pair) for pair in zip(statements, array(ages, len(statements)), strict=True)]))
+    return Rows(tuple([_row(*pair) for pair in zip(statements, ages, strict=True)]))
+
+
+def _count(items: int) -> int:
+    return integer(items, ROWS_A_PAGE)
 
 
 def _row(value: Any, age_s: Any) -> Row:

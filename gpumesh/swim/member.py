@@ -120,6 +120,8 @@ class Member:
             )
         if epoch != self.epoch:
             self._begin_epoch(epoch, now)
+        elif after is Reachability.LEFT:
+            incarnation = max(incarnation, self.incarnation)  # a goodbye may be older than a refutation
         if after is not self.reachability:
             self.since_at = now
         if after is Reachability.ALIVE:

@@ -42,6 +42,15 @@ class Notices:
         """Send the member a statement about itself."""
         self._post.send(Gossip(), member.address, member, has_news=False, extra=statement)
 
+    def report_claim(self, member: Member, reason: str, now: float) -> bool:
+        """Say to the shell that a member claims what is another's; return False if that was said just now."""
+        if now - member.conflict_told_at < CONFLICT_SILENCE_S:
+            return False
+        member.conflict_told_at = now
+        self._context.counters["conflicts/members"] += 1
+        self._context.emit(IdentityConflict(member.host_id, member.address, reason))
+        return True
+
     def report_conflict(
         self, member: Member, claim: Statement, address: Address, reason: str, now: float
     ) -> None:

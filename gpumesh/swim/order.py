@@ -20,8 +20,16 @@ class ProbeOrder:
         self._random = random
         self._waiting: list[str] = []
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def insert(self, host_id: str) -> None:
-        """Put a newcomer at a random place in what remains of the pass."""
+        """Put a newcomer at a random place in what remains of the pass.
+
+        Members that come and go without end would make a pass longer than the fleet: the next one has them.
+        """
+        if len(self._waiting) >= 2 * self._table.num_live:
+            return
         self._waiting.append(host_id)
         place = self._random.randrange(len(self._waiting))
         self._waiting[place], self._waiting[-1] = self._waiting[-1], self._waiting[place]

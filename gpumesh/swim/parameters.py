@@ -17,6 +17,12 @@ from gpumesh.errors import ConfigError
 MAX_FRAME_BYTES: Final = 65_536
 """Largest plaintext of one stream frame; checked against the length prefix before anything is allocated."""
 
+MIN_DATAGRAM_BYTES: Final = 548
+"""What every IPv4 host takes (RFC 791: 576 bytes with headers): no path makes datagrams smaller than this."""
+
+DOUBTS_FACTOR: Final = 4
+"""Members that may wait for a look, for each probe that may be in flight."""
+
 SMALL_FLEET_SCALE: Final = 1.5
 """What the logarithm of the fleet's size is at least: that of 32 members. A host that reads its packets 2.5 s
 late should have the time to be heard in a small fleet, too."""
@@ -99,7 +105,8 @@ class Parameters:
     """A timer handled later than this after its deadline means that this process stood still, > 0:
     deadlines of judgement are put off by the gap and the score rises."""
     datagram_bytes: int = 1400
-    """Largest datagram, sealed, 576..8900; below the path's MTU minus 48."""
+    """Largest datagram, sealed, 576..8900; where the paths to peers carry less, so much is sent
+    (:meth:`.engine.Swim.limit_datagrams`)."""
     passenger_bytes: int = 400
     """Part of a datagram kept for the passenger even when membership news would fill it, < half of it
     (memberlist#299: user payload starved)."""

@@ -20,7 +20,7 @@ class Passenger(Protocol):
     it never raises.
     """
 
-    def digest_to_send(self) -> bytes:
+    def digest_to_send(self, now: float) -> bytes:
         """Return at most 64 bytes that ride on each ping and ack."""
         ...
 

@@ -25,6 +25,8 @@ from gpumesh.swim.wire import (
 
 MAX_WAITING: Final = 8_192
 """Datagrams that wait for the shell; it drains them after each input."""
+PASSENGER_PART: Final = 3
+"""The passenger is kept no more than one in so many bytes where a path carries small datagrams only."""
 
 
 class Post:
@@ -55,9 +57,7 @@ class Post:
         digest = self._digest() if isinstance(primary, Ping | Ack) else b""
         head = encode_head(context.sender(), digest, primary)
         statements = self._direct(member, extra, introduces=introduces)
-        room = (
-            context.parameters.datagram_bytes - context.sealer.overhead_bytes - len(head) - 2 * FRAMING_BYTES
-        )
+        room = context.datagram_bytes - context.sealer.overhead_bytes - len(head) - 2 * FRAMING_BYTES
         room -= sum(map(len, statements))
         updates: list[bytes] = []
         if has_news and not context.is_leaving:
@@ -92,7 +92,8 @@ class Post:
         num_members = context.num_members
         limit = retransmit_limit(context.parameters.retransmit_mult, num_members)
         first = member.host_id if member is not None else None
-        taken = context.broadcasts.take(room - context.parameters.passenger_bytes, limit, first)
+        passengers = min(context.parameters.passenger_bytes, context.datagram_bytes // PASSENGER_PART)
+        taken = context.broadcasts.take(room - passengers, limit, first)
         statements.extend(taken)
         room -= sum(map(len, taken))
         updates = context.passenger.updates_to_send(room, num_members)
@@ -106,7 +107,7 @@ class Post:
         return fitting
 
     def _digest(self) -> bytes:
-        digest = self._context.passenger.digest_to_send()
+        digest = self._context.passenger.digest_to_send(self._context.now)
         if len(digest) <= MAX_DIGEST_BYTES:
             return digest
         self._context.counters["drops/digest_oversize"] += 1

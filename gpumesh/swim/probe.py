@@ -30,6 +30,8 @@ from gpumesh.swim.post import Post
 from gpumesh.swim.wire import Ack, Ping, PingReq
 
 ROUND: Final = ("round", None)
+LATE_S: Final = 60.0
+"""How late an answer may be and still be evidence: no host's queue holds datagrams for longer."""
 DOUBTS_AT_ONCE: Final = 32
 """Doubts settled in one gossip interval: a fleet merging after a partition has thousands."""
 
@@ -96,6 +98,16 @@ class Probing:
         """Questions in flight, for metrics."""
         return len(self._pending)
 
+    @property
+    def num_unanswered(self) -> int:
+        """Questions that ended in silence and whose answers would still count."""
+        return len(self._unanswered)
+
+    @property
+    def num_ordered(self) -> int:
+        """Members still to be asked in this pass."""
+        return len(self._order)
+
     def next_seq(self) -> int:
         """Return a number that no other question of this run carries."""
         self._seq = (self._seq + 1) % MAX_SEQ
@@ -107,6 +119,8 @@ class Probing:
         context.agenda.set(ROUND, now + context.awareness.scale(context.parameters.probe_interval_s))
         while context.newcomers:
             self._order.insert(context.newcomers.popleft())
+        if len(self._pending) >= context.parameters.num_pending:
+            return
         member = self._order.next(self._by_target)
         if member is not None:
             probe = self._begin(member, now)
@@ -239,6 +253,11 @@ class Probing:
         if probe.judges and member is not None and member.is_live:
             probe.is_refused = False  # no stream was refused: a filter may have refused the datagram
             self._blame(probe, member, now)
+
+    def reap(self, now: float) -> None:
+        """Forget questions to which not even a late answer can still come."""
+        while self._unanswered and next(iter(self._unanswered.values())).ends_at < now - LATE_S:
+            self._unanswered.popitem(last=False)
 
     def postpone(self, gap_s: float) -> None:
         """Put all probes off by the time this process stood still."""

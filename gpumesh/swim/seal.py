@@ -83,6 +83,9 @@ class Sealer(Protocol):
     unknown_key_id: str | None
     """Id of the last key seen that is not in the ring: another fleet's, or the one this host lacks."""
 
+    max_sessions: int
+    """Replay windows that may be kept."""
+
     @property
     def num_sessions(self) -> int:
         """Replay windows kept, for metrics."""
@@ -121,12 +124,12 @@ class _Session:
 class FleetSealer:
     """The sealer of one daemon run: keyed, or unkeyed (``keyring`` None) where only loopback listens.
 
-    ``session`` is 16 fresh random bytes for each run. At most ``num_sessions`` replay windows are kept, the
-    longest unused give way.
+    ``session`` is 16 fresh random bytes for each run. At most ``max_sessions`` replay windows are kept, the
+    longest unused give way; none is given up for its age, since what was recorded would then pass once more.
     """
 
     def __init__(
-        self, keyring: Keyring | None, fleet: str, session: bytes, num_sessions: int = 16_384
+        self, keyring: Keyring | None, fleet: str, session: bytes, max_sessions: int = 16_384
     ) -> None:
         if len(session) != SESSION_BYTES:
             raise ValueError(f"a session id is {SESSION_BYTES} bytes, this one {len(session)}")
@@ -134,7 +137,7 @@ class FleetSealer:
         self._label_tag = hashlib.sha256(self._label).digest()[:LABEL_TAG_BYTES]
         self._session = session
         self._counter = 0
-        self._limit = num_sessions
+        self.max_sessions = max_sessions
         self._sessions: OrderedDict[tuple[bytes, bytes], _Session] = OrderedDict()
         self.unknown_key_id: str | None = None
         self.rekey(keyring)
@@ -241,7 +244,7 @@ class FleetSealer:
     def _keep(self, name: tuple[bytes, bytes], session: _Session) -> None:
         self._sessions[name] = session
         self._sessions.move_to_end(name)
-        if len(self._sessions) > self._limit:
+        if len(self._sessions) > self.max_sessions:
             self._sessions.popitem(last=False)
 
 

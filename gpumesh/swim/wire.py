@@ -177,7 +177,10 @@ def encode_statement(statement: Statement | Vouch) -> bytes:
 
 def decode_statement(value: Any) -> Statement | Vouch:
     """Return the statement in an unpacked value; raises :class:`RejectedError`."""
-    return _decode_statement(*array(value, _STATEMENT_FIELDS))
+    try:
+        return _decode_statement(*array(value, _STATEMENT_FIELDS))
+    except TypeError:  # an empty map, which the cache cannot hash
+        raise RejectedError("malformed", "statement") from None
 
 
 # The same news comes in from several members, and a sync repeats the whole table: most were decoded before.

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from gpumesh.daemon.admission import AdmissionBook
 from gpumesh.daemon.fleetkeys import read_key_file
 from gpumesh.daemon.lock import RunLock
 from gpumesh.daemon.logs import JsonFormatter, PlainFormatter, with_fields
+from gpumesh.daemon.meeting import Meeting
 from gpumesh.daemon.notify import Notifier, watchdog_interval_s
-from gpumesh.daemon.peercache import load_peers, peers_of, save_peers
+from gpumesh.daemon.peercache import MAX_PEERS, load_peers, peers_of, save_peers
 from gpumesh.daemon.shortages import Shortages
 from gpumesh.daemon.statedir import StateDirectory
 from gpumesh.errors import FleetKeyError, StateError
@@ -47,6 +49,21 @@ def test_serf_333_failed_peers_are_kept_too(tmp_path: Path) -> None:
     )
     assert save_peers(state, peers_of(View("h1", 0.0, "f", hosts)))
     assert load_peers(state) == [Address("10.0.0.2", 7977), Address("10.0.0.3", 7977)]
+
+
+def test_the_peer_cache_is_bounded_and_says_how_full_it_is(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path)
+    many = [host(number % 250, Reachability.ALIVE) for number in range(MAX_PEERS + 100)]
+    hosts = tuple(
+        replace(one, address=Address("10.0.0.1", number + 1), host_id=f"h{number}")
+        for number, one in enumerate(many)
+    )
+    assert save_peers(state, peers_of(View("h1", 0.0, "f", hosts)))
+    sizes = Meeting((), state).sizes
+    assert sizes["size_peer_cache"] == sizes["limit_peer_cache"] == MAX_PEERS
+    document = {"peers": [{"host": "10.0.0.1", "port": number + 1} for number in range(2 * MAX_PEERS)]}
+    (tmp_path / "peers.json").write_text(json.dumps(document))
+    assert len(load_peers(state)) == MAX_PEERS
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """Seeds that resolve, do not, or make their resolver hang."""
 
+import asyncio
 import threading
 from typing import Any
 
 import pytest
 
-from gpumesh.daemon.lookups import Lookups
+from gpumesh.daemon.lookups import MAX_UNDER_WAY, Lookups
 from gpumesh.model import Address
 
 
@@ -53,3 +54,23 @@ async def test_a_resolver_that_hangs_is_asked_once_and_its_late_answer_is_taken(
     late = Lookups(30, ask)
     late._under_way = lookups._under_way
     assert await late.resolve(["seed.example:0"], 7977) == ([Address("10.0.0.7", 7977)], {})
+
+
+async def test_names_beyond_the_bound_wait_and_those_of_an_earlier_configuration_are_let_go() -> None:
+    go_on = threading.Event()
+
+    def ask(_host: str, port: int, **_: Any) -> list[Any]:
+        go_on.wait(30)
+        return [(None, None, 0, "", ("10.0.0.7", port))]
+
+    lookups = Lookups(0.02, ask)
+    names = [f"seed-{number}.example:1" for number in range(MAX_UNDER_WAY + 5)]
+    _, failed = await lookups.resolve(names, 7977)
+    assert len(lookups) == MAX_UNDER_WAY
+    assert len(failed) == len(names)
+    assert "waits" in failed[names[-1]]
+    go_on.set()
+    await asyncio.wait(lookups._under_way.values(), timeout=30)
+    found, failed = await lookups.resolve(["other.example:2"], 7977)
+    assert len(lookups) <= 1
+    assert found == [Address("10.0.0.7", 2)] or failed

@@ -38,6 +38,24 @@ def test_nouveau_and_an_unsynchronised_clock_are_not_met() -> None:
     assert "systemd-timesyncd" in found["clock"].advice
 
 
+@pytest.mark.parametrize(
+    ("offset_s", "num_peers", "found"),
+    [
+        (0.9, 5, "synchronised"),
+        (-3.25, 5, "synchronised, 3.2 s ahead of 5 peers"),
+        (7200.0, 2, "synchronised, 7200.0 s behind 2 peers"),
+        (7200.0, 1, "synchronised"),  # which of the two is wrong?
+    ],
+)
+def test_a_clock_more_than_a_second_off_its_peers_is_not_met(
+    offset_s: float, num_peers: int, found: str
+) -> None:
+    host = replace(HOST, clock_offset_s=offset_s, num_clock_peers=num_peers)
+    item = items(host)["clock"]
+    assert item.found == found
+    assert item.is_met is (found == "synchronised")
+
+
 def test_what_cannot_be_read_is_neither_met_nor_unmet() -> None:
     found = items(HostProbe(), geforce(0, persistence=None))
     assert {item.is_met for item in found.values()} == {None}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -127,3 +129,21 @@ def test_reload_names_what_needs_a_restart(fleet: DemoFleet) -> None:
         assert time.monotonic() < give_up_at, host.log_path.read_text()
         time.sleep(0.1)
     assert until_status(host, has_looked)["name"] == "a"
+
+
+def test_a_daemon_shows_how_full_each_of_its_stores_is(fleet: DemoFleet) -> None:
+    fleet.start("a")
+    host = fleet.hosts["a"]
+    until_status(host, has_looked)
+    with urllib.request.urlopen(f"http://127.0.0.1:{host.http_port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    values: dict[str, dict[str, float]] = {"size": {}, "limit": {}}
+    for kind, name, value in re.findall(r"^gpumesh_(size|limit)_(\w+) (\S+)$", text, re.MULTILINE):
+        values[kind][name] = float(value)
+    assert values["size"].keys() == values["limit"].keys()
+    assert {"peer_cache", "lookups", "events_kept", "swim_members", "swim_sessions"} <= values["size"].keys()
+    assert all(size <= values["limit"][name] for name, size in values["size"].items())
+    page = (Path(__file__).parents[2] / "docs" / "membership.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- stores -->")[2].partition("<!-- end -->")[0]
+    listed = {name.replace("/", "_") for name in re.findall(r"^\| `([a-z_/]+)` \|", table, re.MULTILINE)}
+    assert listed == values["limit"].keys(), "docs/membership.md lists every store of the daemon"

@@ -120,6 +120,20 @@ def test_lost_gpu_degrades_everywhere_within_ten_seconds_and_the_rest_stays_plac
         assert [event.subject for event in lost] == [f"gpu/{gone}"]
 
 
+def test_the_host_whose_wall_clock_is_wrong_is_the_one_that_knows(world: World, fleet: list[Host]) -> None:
+    wrong, *right = fleet
+    wrong.mesh.unix_offset += 10.0
+    world.run(20.0)
+    found = [host.mesh.clock_offset(world.now) for host in (wrong, *right)]
+    assert [round(one.offset_s, 1) for one in found if one] == [-10.0, *(0.0 for _ in right)]
+    wrong.mesh.unix_offset -= 10.0  # a time service sets it right
+    assert wrong.mesh.clock_offset(world.now) is None
+    world.run(5.0)
+    now_found = wrong.mesh.clock_offset(world.now)
+    assert now_found is not None
+    assert abs(now_found.offset_s) < 0.1
+
+
 def test_recovery_from_unhealthy_cools_down(world: World, fleet: list[Host]) -> None:
     host = fleet[0]
     good = host.health

@@ -97,6 +97,16 @@ def test_words_alone_are_said_again_once_a_while_substance_at_once(records: Reco
     assert records.value(HOST, "gpu/GPU-0")["busy"] is True
 
 
+def test_another_finding_of_one_check_is_substance(records: Records) -> None:
+    owner = make(records)
+    found = Finding("driver", "host", Severity.CRITICAL, "it ended", since=5.0, evidence={"code": "ended"})
+    owner.set_health(replace(REPORT, findings=(found,)), 100.0)
+    released = replace(found, reason="it was let go of", evidence={"code": "released"})
+    owner.set_health(replace(REPORT, findings=(released,)), 101.0)
+    [said] = records.value(HOST, "health")["findings"]
+    assert said["evidence"]["code"] == "released"
+
+
 def test_gpu_no_longer_reported_is_withdrawn(records: Records) -> None:
     owner = make(records)
     owner.set_health(REPORT, 100.0)

@@ -47,8 +47,8 @@ def gossip(source: Records, target: Records, now: float = 0.0) -> None:
 
 
 def is_same(one: Records, other: Records) -> bool:
-    return codec.decode_digest(one.digest_to_send()).fleet_hash == (
-        codec.decode_digest(other.digest_to_send()).fleet_hash
+    return codec.decode_digest(one.digest_to_send(0.0)).fleet_hash == (
+        codec.decode_digest(other.digest_to_send(0.0)).fleet_hash
     )
 
 
@@ -158,7 +158,7 @@ def test_entry_too_large_for_a_datagram_goes_by_stream() -> None:
     mine.publish("host", ["x" * 1500])
     gossip(mine, other)
     assert other.value(A, "host") is None
-    other.handle_digest(A, mine.digest_to_send(), now=10.0)
+    other.handle_digest(A, mine.digest_to_send(0.0), now=10.0)
     assert other.wants_sync_with(10.0) == A
     sync(other, mine)
     assert other.value(A, "host") == ["x" * 1500]
@@ -169,7 +169,7 @@ def test_lasting_difference_of_the_own_record_asks_for_a_sync_soon() -> None:
     mine.publish("host", 1)
     gossip(mine, other)
     mine.publish("health", 2)
-    other.handle_digest(A, mine.digest_to_send(), now=10.0)
+    other.handle_digest(A, mine.digest_to_send(0.0), now=10.0)
     assert other.wants_sync_with(10.0) is None, "gossip gets a moment first"
     assert other.wants_sync_with(11.0) == A
 
@@ -179,7 +179,7 @@ def test_difference_that_gossip_closed_asks_for_nothing() -> None:
     mine.publish("host", 1)
     gossip(mine, other)
     mine.publish("health", 2)
-    other.handle_digest(A, mine.digest_to_send(), now=10.0)
+    other.handle_digest(A, mine.digest_to_send(0.0), now=10.0)
     gossip(mine, other)
     assert other.wants_sync_with(30.0) is None
 
@@ -187,7 +187,7 @@ def test_difference_that_gossip_closed_asks_for_nothing() -> None:
 def test_lasting_difference_about_others_asks_for_a_sync() -> None:
     mine, other = records(A), records(B)
     mine.handle_update(update(C), 0.0)
-    other.handle_digest(A, mine.digest_to_send(), now=10.0)
+    other.handle_digest(A, mine.digest_to_send(0.0), now=10.0)
     assert other.wants_sync_with(11.0) is None
     assert other.wants_sync_with(12.0) == A
     sync(other, mine)
@@ -199,7 +199,7 @@ def test_syncs_that_bring_nothing_come_ever_more_rarely() -> None:
     mine.handle_update(update(C), 0.0)
     asked = []
     for second in range(400):
-        other.handle_digest(A, mine.digest_to_send(), now=float(second))
+        other.handle_digest(A, mine.digest_to_send(0.0), now=float(second))
         if other.wants_sync_with(float(second)):
             asked.append(second)
     gaps = [after - before for before, after in itertools.pairwise(asked)]
@@ -298,19 +298,19 @@ def test_hosts_entries_and_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
 @given(st.binary(max_size=200))
 def test_hostile_bytes_change_nothing_and_are_counted(data: bytes) -> None:
     mine = records()
-    before = mine.digest_to_send()
+    before = mine.digest_to_send(0.0)
     mine.handle_update(data, 0.0)
     mine.handle_page(data, 0.0)
     mine.handle_digest(B, data, 0.0)
     mine.pages_to_send(data)
     if mine.counters["applied"] == 0:
-        assert mine.digest_to_send() == before
+        assert mine.digest_to_send(0.0) == before
     assert sum(mine.counters.values()) > 0
 
 
 def test_direct_contacts_are_told_once() -> None:
     mine, other = records(A), records(B)
-    mine.handle_digest(B, other.digest_to_send(), 0.0)
-    mine.handle_digest(B, other.digest_to_send(), 0.0)
+    mine.handle_digest(B, other.digest_to_send(0.0), 0.0)
+    mine.handle_digest(B, other.digest_to_send(0.0), 0.0)
     assert mine.contacts_since() == [B]
     assert mine.contacts_since() == []

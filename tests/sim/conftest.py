@@ -37,6 +37,8 @@ class FakeNode:
         self.refuses = False
         self.hungry = False
         self.is_stuck = False
+        self.num_steps = 0
+        """What a datagram makes it do."""
 
     def seen(self, name: str) -> list[tuple[Any, ...]]:
         return [call[1:] for call in self.calls if call[0] == name]
@@ -49,6 +51,8 @@ class FakeNode:
 
     def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
         self.calls.append(("datagram", data, source, now))
+        for _ in range(self.num_steps // 2):
+            abs(1)
 
     def handle_unreachable(self, address: Address, now: float) -> None:
         self.calls.append(("unreachable", address, now))
@@ -154,9 +158,22 @@ def make_world() -> MakeWorld:
     """Make a started world of fake nodes, without jitter unless asked for."""
 
     def make(
-        num_hosts: int = 2, *, link: LinkProfile | None = None, watches: Sequence[Watch] = (), seed: int = 1
+        num_hosts: int = 2,
+        *,
+        link: LinkProfile | None = None,
+        watches: Sequence[Watch] = (),
+        seed: int = 1,
+        metered_share: int = 0,
     ) -> FakeWorld:
         link = link or LinkProfile(latency_s=0.01, jitter_s=0.0)
-        return FakeWorld(seed=seed, num_hosts=num_hosts, build=build_fake, link=link, watches=watches).begin()
+        world = FakeWorld(
+            seed=seed,
+            num_hosts=num_hosts,
+            build=build_fake,
+            link=link,
+            watches=watches,
+            metered_share=metered_share,
+        )
+        return world.begin()
 
     return make

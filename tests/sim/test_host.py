@@ -97,6 +97,16 @@ def test_restart_is_a_new_engine_with_the_next_epoch_and_its_remembered_peers(ma
     assert node.seen("health")[0][0] == report_of("h003", GPUS_A_HOST)
 
 
+def test_host_that_lost_what_it_kept_has_its_seeds_alone(make_world: MakeWorld) -> None:
+    world = make_world(5)
+    world.node(4).rows.extend(world.node(3).rows)
+    world.crash(world.hosts[4])
+    world.hosts[4].lose_peers()
+    world.restart(world.hosts[4])
+    addresses, _ = world.node(4).seen("seed")[0]
+    assert addresses == tuple(host.address for host in world.hosts[:3])
+
+
 def test_reboot_changes_the_boot_id_and_restart_keeps_it(make_world: MakeWorld) -> None:
     world = make_world()
     boot_id = world.hosts[0].identity.boot_id

@@ -13,6 +13,7 @@ from gpumesh.sim.invariants import (
     NoResurrection,
     NothingFalls,
     OwnRowAlive,
+    Prompt,
     SamePlacement,
     StatesAreTrue,
     all_invariants,
@@ -54,14 +55,14 @@ def test_falling_incarnation_and_epoch_are_reported(make_world: MakeWorld) -> No
     assert len(broken(world)) == 1
 
 
-def test_falling_row_is_reported_at_the_next_look(make_world: MakeWorld) -> None:
+def test_falling_row_is_reported_at_the_next_call_of_its_host(make_world: MakeWorld) -> None:
     world = make_world(watches=[NothingFalls()])
     node = world.node(0)
     [row] = node.rows
     node.rows = [row._replace(incarnation=4)]
     world.run_for(2.0)
     node.rows = [row._replace(incarnation=3)]
-    world.run_for(1.0)
+    world.say(0)
     assert broken(world) == ["nothing_falls"]
 
 
@@ -239,6 +240,27 @@ def test_queue_over_its_bound_and_doubled_row_are_reported(make_world: MakeWorld
     assert broken(world) == ["bounded"] * 2
 
 
+def test_queue_over_its_bound_for_one_call_only_is_reported(make_world: MakeWorld) -> None:
+    world = make_world(watches=[Bounded()])
+    world.node(0).sizes = {"broadcasts": (6, 5)}
+    world.say(0)
+    world.node(0).sizes = {}
+    world.run_for(5.0)
+    assert broken(world) == ["bounded"]
+
+
+@pytest.mark.parametrize(("num_steps", "names"), [(400, []), (20_000, ["prompt"])])
+def test_call_that_does_more_than_its_input_warrants_is_reported(
+    make_world: MakeWorld, num_steps: int, names: list[str]
+) -> None:
+    world = make_world(watches=[Prompt()], metered_share=1)
+    world.node(1).num_steps = num_steps
+    world.send(0, 1, bytes(10))
+    world.run_for(1.0)
+    assert broken(world) == names
+    assert all("handle_datagram took" in violation.detail for violation in world.violations)
+
+
 @pytest.mark.parametrize("number", range(len(all_invariants())))
 def test_quiet_world_breaks_nothing(make_world: MakeWorld, number: int) -> None:
     world = make_world(watches=[all_invariants()[number]])
@@ -264,6 +286,8 @@ def test_agreement_holds_reachability_epoch_and_knowledge_against_the_truth(make
     assert "is held suspect" in why(world)
     world.node(0).rows[1] = both[1]._replace(epoch=2)
     assert "is held for epoch 2" in why(world)
+    world.node(0).rows[1] = both[1]._replace(address=Address("10.9.9.9", 7977))
+    assert "is held to be at 10.9.9.9:7977" in why(world)
     world.node(0).rows[1] = both[1]
     world.node(1).known = {world.hosts[1].host_id: Known(HostState.READY, Phase.SETTLED, {"gpus": 2})}
     assert "h001 says gpus = 2, and is shown with None" in why(world)

@@ -92,3 +92,17 @@ def test_same_plan_gives_the_same_run_whatever_ran_before_and_under_any_hash_see
 def test_several_processes_give_what_one_gives() -> None:
     plans = [Plan("crash", seed, 4, "swim") for seed in (4, 5)]
     assert list(run_plans(plans, 2)) == list(run_plans(plans, 1))
+
+
+def test_engine_that_raises_fails_its_seed_with_what_it_raised(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trip(_self: object, _now: float) -> None:
+        raise KeyError("tripped over a beat")
+
+    monkeypatch.setattr("gpumesh.swim.engine.Swim.beat", trip)
+    assert main(["--scenario", "join", "--seed", "4", "--engine", "swim"]) == 1
+    printed = capsys.readouterr().out
+    assert "engine_raised" in printed
+    assert "tripped over a beat" in printed
+    assert "again: gpumesh sim --scenario join --seed 4 --engine swim" in printed

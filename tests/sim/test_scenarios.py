@@ -39,6 +39,14 @@ def test_worlds_that_once_broke_an_invariant_hold(scenario: str, seed: int) -> N
     verify(scenario, seed, "mesh")
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_fleets_that_were_apart_for_hours_merge_within_seconds(seed: int) -> None:
+    # Up to a day with the scenario's own settings, which takes minutes a run.
+    plan = Plan("partition_long", seed, 4, "swim", settings={"least_s": 3600.0, "most_s": 7200.0})
+    result = run_plan(plan)
+    assert result.is_fine, f"again: {plan.command}\n" + "\n".join(map(str, result.violations))
+
+
 @pytest.mark.parametrize("scenario", TESTS)
 def test_invariants_hold_in_worlds_never_seen_before(scenario: str) -> None:
     for _ in range(NUM_FRESH):

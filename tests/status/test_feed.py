@@ -85,3 +85,19 @@ async def test_closing_the_feed_wakes_who_waits() -> None:
     feed.close()
     assert await asyncio.wait_for(waiting, 5) is None
     assert subscription.is_ended
+
+
+async def test_what_the_feed_holds_is_told_with_its_limits() -> None:
+    feed = EventFeed(run=1, capacity=3)
+    for number in range(9):
+        feed.publish(event(number))
+    for _ in range(MAX_SUBSCRIBERS):
+        feed.subscribe()
+    with pytest.raises(RejectedError, match="busy"):
+        feed.subscribe()
+    assert feed.sizes == {
+        "size_events_kept": 3,
+        "limit_events_kept": 3,
+        "size_event_clients": MAX_SUBSCRIBERS,
+        "limit_event_clients": MAX_SUBSCRIBERS,
+    }

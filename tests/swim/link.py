@@ -45,7 +45,7 @@ class QuietPassenger:
         self.forgotten: list[str] = []
         self.wanted: str | None = None
 
-    def digest_to_send(self) -> bytes:
+    def digest_to_send(self, now: float) -> bytes:
         return self.digest
 
     def handle_digest(self, host_id: str, digest: bytes, now: float) -> None:
@@ -127,6 +127,9 @@ class Link:
         self.now = 1000.0
         self.hosts: dict[Address, Host] = {}
         self.is_cut: Callable[[Address, Address], bool] = lambda _source, _target: False
+        self.is_filtered: Callable[[Address, Address], bool] = lambda _source, _target: False
+        """As ``is_cut``, for datagrams alone."""
+        self.mtu_bytes = 65_507
         self.streams_work = True
         self.datagrams_work = True
         self.wiretap: list[tuple[bytes, Address, Address]] = []
@@ -243,7 +246,9 @@ class Link:
             if (
                 self.datagrams_work
                 and self.random.random() >= self.loss
+                and len(data) <= self.mtu_bytes
                 and not self.is_cut(host.address, target)
+                and not self.is_filtered(host.address, target)
             ):
                 self._later(lambda data=data, target=target: self._deliver(data, host.address, target))  # type: ignore[misc]
         while (action := engine.next_stream_action()) is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 from gpumesh.config.keyring import FleetKey, Keyring
 from gpumesh.model import Address, Reachability
+from gpumesh.sim.meter import Meter
 from gpumesh.swim.parameters import LAN, Parameters
-from gpumesh.swim.ports import MemberForgotten
+from gpumesh.swim.ports import MemberForgotten, OpenStream
 from gpumesh.swim.seal import FleetSealer
 from gpumesh.swim.seeds import NUM_PINGED
 from tests.swim.link import KEY, Link, host_id, joined
@@ -195,6 +197,57 @@ def test_nat_that_rewrites_the_source_is_no_obstacle() -> None:
     assert pings
     row = next(row for row in first.engine.members() if row.host_id == second.host_id)
     assert row.address == second.address
+
+
+def test_memberlist_259_syncs_with_peers_that_never_answer_do_not_pile_up() -> None:
+    link = Link(seed=18)
+    host = link.add(0, seeds=[])
+    peers = [Address(f"10.7.{number // 250}.{number % 250 + 1}", 7977) for number in range(500)]
+    most, num_opened = 0, 0
+    for _ in range(300):
+        for number, address in enumerate(peers):
+            host.engine._streams.open(address, link.now, wanted=host_id(number))
+            host.engine._context.want_sync(host_id(1000 + number))
+        while (action := host.engine.next_stream_action()) is not None:
+            if isinstance(action, OpenStream):
+                num_opened += 1
+                host.engine.handle_stream_opened(action.stream_id, link.now)  # and then not a word
+        most = max(most, host.engine.queue_sizes["streams"])
+        assert len(host.engine._context.wanted_syncs) <= LAN.num_streams
+        link.run(1.0)
+    assert most == LAN.num_streams
+    assert num_opened > 2 * LAN.num_streams, "those that say nothing are given up and make room"
+    link.run(LAN.stream_timeout_s + 1.0)
+    assert host.engine.queue_sizes["streams"] == 0
+    assert host.engine.counters["streams/timed_out"] > 0
+
+
+def costs_a_host(count: int, seed: int) -> tuple[float, float]:
+    """Return the datagrams sent and the steps taken by one host in a quiet minute of a fleet of ``count``."""
+    link = joined(count, seed=seed)
+    link.run(60.0)
+    engine, meter, num_steps = next(iter(link.hosts.values())).engine, Meter(), 0
+    for name in ("handle_datagram", "handle_timer", "handle_stream_data"):
+        plain = getattr(engine, name)
+
+        def counted(*arguments: object, plain: Callable[..., object] = plain) -> object:
+            nonlocal num_steps
+            result, taken = meter.measure(plain, *arguments)
+            num_steps += taken
+            return result
+
+        setattr(engine, name, counted)
+    before = sum(count for name, count in engine.counters.items() if name.startswith("sent/"))
+    link.run(60.0)
+    after = sum(count for name, count in engine.counters.items() if name.startswith("sent/"))
+    return after - before, num_steps
+
+
+def test_memberlist_243_what_a_host_costs_does_not_grow_with_the_fleet() -> None:
+    small, large = costs_a_host(8, seed=19), costs_a_host(48, seed=19)
+    assert large[0] <= 1.3 * small[0]
+    # The table goes over in syncs: a little grows, six times as many members cost nothing like six times.
+    assert large[1] <= 2.0 * small[1]
 
 
 def test_the_local_profile_finds_a_crash_five_times_faster() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpumesh.model import Address, Reachability
-from gpumesh.swim.parameters import suspicion_bounds
+from gpumesh.swim.parameters import LAN, suspicion_bounds
 from tests.swim.link import Host, Link, joined
 
 ALIVE, SUSPECT, FAILED, LEFT = (
@@ -109,6 +111,24 @@ def test_a_goodbye_is_known_to_all_within_three_seconds_and_never_as_failure(cou
     link.run(60.0)
     assert link.all_see(others, [leaver], LEFT)
     assert failures(link) == []
+
+
+def test_consul_13379_a_goodbye_that_nobody_hears_ends_by_itself_for_both_sides() -> None:
+    parameters = replace(LAN, left_retention_s=200.0, failed_retention_s=200.0)
+    link = joined(3, seed=1, parameters=parameters)
+    leaver, *others = reversed(link.hosts.values())
+    link.is_cut = lambda source, target: leaver.address in (source, target)
+    leaver.engine.leave(link.now)
+    link._settle(leaver)
+    link.run(1.0)
+    deadline = leaver.engine.next_deadline()
+    assert leaver.engine.members()[0].reachability is LEFT
+    assert deadline is None or deadline > link.now + 1.0, "nothing of the goodbye is left to do"
+    link.run(60.0)
+    link.kill(leaver)
+    assert link.all_see(others, [leaver], FAILED), "unheard, it is as good as gone"
+    link.run(400.0)
+    assert [host.sees(leaver) for host in others] == [None, None]
 
 
 def test_who_has_left_sees_itself_left_and_answers_without_returning() -> None:

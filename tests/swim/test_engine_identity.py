@@ -236,3 +236,43 @@ def test_an_address_that_leads_back_here_is_no_double() -> None:
     link.run(20.0)
     assert first.engine.counters["drops/own_stream"] >= 1
     assert first.conflicts() == []
+
+
+def test_two_hosts_at_one_address_are_settled_within_seconds_and_told_with_both_ids() -> None:
+    link = joined(4, seed=16)
+    *others, first = link.hosts.values()
+    link.run(5.0)
+    second = link.add(70, address=first.address, seeds=[host.address for host in others])
+    # Whatever is sent there reaches the second from now on; the first can only speak, as with a doubled IP.
+    link.hosts[Address("192.0.2.99", 1)] = first
+    took_s = link.run(10.0, until=lambda: link.all_see(others, [second], ALIVE))
+    assert took_s < 2.0
+    link.run(10.0)
+    assert link.all_see(others, [second], ALIVE)
+    assert link.all_see(others, [first], FAILED)
+    told = [event.reason for host in others for event in host.conflicts()]
+    assert told
+    assert all(first.host_id in reason and second.host_id in reason for reason in told)
+    failed = {change.reason for host in others for _, change in host.changes() if change.after is FAILED}
+    assert any(f"now answers as {second.host_id}" in reason for reason in failed)
+    # The first says that it lives after all, as it does where some of what is sent there reaches it.
+    first.engine._defence._raise_above(first.engine.incarnation, link.now)
+    link.run(70.0)
+    assert link.all_see(others, [second], ALIVE)
+    own = {event.reason for event in second.conflicts()}
+    assert own == {f"{first.host_id} claims {first.address}, as does this host"}
+    assert len(second.conflicts()) <= 2, "at most once a minute"
+
+
+def test_a_former_self_that_is_known_to_be_gone_is_no_conflict() -> None:
+    link = joined(4, seed=17)
+    *others, first = link.hosts.values()
+    link.kill(first)
+    link.run(30.0)
+    rebuilt = link.add(70, address=first.address, seeds=[host.address for host in others])
+    link.run(10.0)
+    newcomer = link.add(71, seeds=[host.address for host in others])
+    link.run(10.0)
+    assert link.all_see([*others, newcomer], [rebuilt], ALIVE)
+    assert newcomer.sees(first) is FAILED
+    assert [host.conflicts() for host in link.hosts.values()] == [[]] * len(link.hosts)

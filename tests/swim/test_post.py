@@ -71,7 +71,7 @@ def test_alertmanager_1412_an_update_too_large_is_left_out_and_counted(bench: Be
         def updates_to_send(self, limit_bytes: int, num_members: int) -> list[bytes]:
             return [b"small", bytes(5000)]
 
-        def digest_to_send(self) -> bytes:
+        def digest_to_send(self, now: float) -> bytes:
             return bytes(100)
 
     bench.context.passenger = Greedy()

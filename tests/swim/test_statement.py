@@ -73,6 +73,13 @@ def test_left_is_not_left_again_within_its_epoch(after: Reachability) -> None:
     assert (gone.reachability, gone.incarnation, gone.since_at) == (LEFT, 0, 1.0)
 
 
+def test_a_goodbye_that_was_said_before_a_refutation_lets_no_incarnation_fall() -> None:
+    gone = member()
+    gone.turn(ALIVE, 1, 5, 1.0)
+    gone.turn(LEFT, 1, 2, 2.0)
+    assert (gone.reachability, gone.incarnation) == (LEFT, 5)
+
+
 def test_an_older_epoch_is_no_transition() -> None:
     renewed = member()
     renewed.turn(ALIVE, 3, 0, 1.0)
