@@ -10,7 +10,7 @@ from gpumesh.swim.fields import id_from_wire
 
 NUM_ROUNDS = 5
 MOST_BYTES = 6 << 20
-"""The caches' tables grow by steps of up to three million bytes; texts that were kept would take 17 million."""
+"""The caches' tables grow by steps of up to three million bytes; texts that were kept took 17 million."""
 
 
 def ids(first: int) -> None:
