@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 Scalar = str | int | float | bool | None
 """What evidence and labels may hold."""
@@ -34,6 +34,10 @@ class Reachability(Word):
     SUSPECT = "suspect"
     FAILED = "failed"
     LEFT = "left"
+
+
+LIVE: Final = (Reachability.ALIVE, Reachability.SUSPECT)
+"""Part of the fleet: neither gone nor given up."""
 
 
 class Admission(Word):

@@ -34,7 +34,7 @@ from gpumesh.daemon.whereabouts import Whereabouts
 from gpumesh.health.devices import Probe
 from gpumesh.health.silences import Silence
 from gpumesh.mesh.engine import Mesh
-from gpumesh.model import Address, Admission, Event, Finding, HostState, Identity, Reachability, View
+from gpumesh.model import LIVE, Address, Admission, Event, Finding, HostState, Identity, View
 from gpumesh.status.feed import EventFeed
 
 GOODBYE_S: Final = 0.6
@@ -149,8 +149,7 @@ class Daemon:
         """Say goodbye, let go of the driver, close everything."""
         self._notifier.stopping()
         self._meeting.keep(self._mesh)
-        present = (Reachability.ALIVE, Reachability.SUSPECT)
-        num_others = sum(host.reachability in present for host in self.view().hosts) - 1
+        num_others = sum(host.reachability in LIVE for host in self.view().hosts) - 1
         _log.info("stopping: this host says goodbye (hosts of its fleet that are up: %d)", num_others)
         self._mesh.leave(boot_time())
         self._shell.pump()

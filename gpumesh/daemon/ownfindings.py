@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from gpumesh.daemon.statedir import StateDirectory
-from gpumesh.model import Finding, HostView, Reachability, Severity, View
+from gpumesh.model import LIVE, Finding, HostView, Severity, View
 
 KEY_CLEARS_S: Final = 120.0
 """How long after the last datagram under an unknown key it is still told."""
 FLEET_EVERY_S: Final = 30.0
 """How often all hosts are looked at: in a large fleet that is a lot to look at."""
-_PRESENT: Final = (Reachability.ALIVE, Reachability.SUSPECT)
 _MAX_NAMED: Final = 3
 _REFUSED: Final = ("drops/unknown_key", "drops/stream_unknown_key")
 
@@ -87,7 +86,7 @@ class OwnFindings:
 
 
 def _of_fleet(view: View) -> Iterator[tuple[str, str, str]]:
-    others = [host for host in view.hosts if not host.is_self and host.reachability in _PRESENT]
+    others = [host for host in view.hosts if not host.is_self and host.reachability in LIVE]
     yield from _namesakes(view.me.name, others)
     yield from _transport(others)
 

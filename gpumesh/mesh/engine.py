@@ -80,7 +80,7 @@ class Mesh(Measured):
         self._lease = config.lease
         self._events = EventQueue()
         self._records = Records(host_id=identity.host_id, epoch=identity.epoch)
-        self._records.unix_offset = unix_offset
+        self._records.set_unix_offset(unix_offset)
         self._roster = Roster(
             self_id=identity.host_id, records=self._records, config=config.lease, events=self._events
         )

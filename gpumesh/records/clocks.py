@@ -2,8 +2,8 @@
 
 What a digest shows is the difference less the time it was under way and unread, so the greatest of several
 comes closest. Of the peers' differences, the middle one by size counts, so that a minority of wrong clocks
-is left out, be it one of two. Good to a fraction of a second, which
-is what people need who compare logs: no lease and no verdict on a peer rests on it (scylla#5164).
+is left out, be it one of two. Good to a fraction of a second, which is what people need who compare logs: no
+lease and no verdict on a peer rests on it (scylla#5164).
 """
 
 from __future__ import annotations

@@ -311,10 +311,11 @@ class Records:
         beginnings = self._beginnings(outline)
         if not any(beginnings):
             return b""
+        scope = Summary(codec.FIRST_ID, codec.LAST_ID, {}, beginnings)
         rows = sorted(
             (host, (item.epoch, item.mark))
             for host, item in ((codec.id_bytes(key), item) for key, item in self._store.records())
-            if beginnings[host[0] >> 3] >> (host[0] & 7) & 1
+            if scope.covers(host)
         )
         first, last = codec.FIRST_ID, codec.LAST_ID
         if len(rows) > _MAX_SUMMARY_ROWS:

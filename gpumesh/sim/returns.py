@@ -26,9 +26,7 @@ def partition_long(world: World, settings: Settings) -> None:
     low, high = math.log(settings["least_s"]), math.log(settings["most_s"])
     world.run_for(math.exp(world.random.uniform(low, high)))
     world.heal()
-    world.run_until_agreed(settings["limit_s"])
-    world.run_for(20.0)
-    world.run_until_agreed(0.0)
+    world.settle(settings["limit_s"])
 
 
 def stopped_long(world: World, settings: Settings) -> None:
@@ -41,9 +39,7 @@ def stopped_long(world: World, settings: Settings) -> None:
         longest_s = max(longest_s, duration_s)
         world.agenda.after(world.random.uniform(0.0, 5.0), world.stall, victim, duration_s)
     world.run_for(longest_s + 5.0)
-    world.run_until_agreed(settings["limit_s"])
-    world.run_for(20.0)
-    world.run_until_agreed(0.0)
+    world.settle(settings["limit_s"])
 
 
 def seed_gone(world: World, settings: Settings) -> None:

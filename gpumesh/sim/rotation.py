@@ -40,9 +40,7 @@ def rotation(world: World, settings: Mapping[str, float]) -> None:
         world.run_for(settings["locked_out_s"])
         _look_at_locked_out(world, absent, others)
         _give(world, [absent], REMOVED)
-    world.run_until_agreed(settings["limit_s"])
-    world.run_for(20.0)
-    world.run_until_agreed(0.0)
+    world.settle(settings["limit_s"])
 
 
 def _give(world: World, hosts: list[SimHost], ring: Keyring) -> None:

@@ -140,9 +140,7 @@ def suspend(world: World, settings: Settings) -> None:
         longest_s = max(longest_s, duration_s)
         world.agenda.after(world.random.uniform(0.0, 5.0), world.suspend, victim, duration_s)
     world.run_for(longest_s + 5.0)
-    world.run_until_agreed(settings["limit_s"])
-    world.run_for(20.0)
-    world.run_until_agreed(0.0)
+    world.settle(settings["limit_s"])
 
 
 def partition_heal(world: World, settings: Settings) -> None:
@@ -156,9 +154,7 @@ def partition_heal(world: World, settings: Settings) -> None:
     loser = world.random.choice(hosts)
     loser.set_health(report_of(loser.identity.name, GPUS_A_HOST, lost={0}))
     world.heal()
-    world.run_until_agreed(settings["limit_s"])
-    world.run_for(20.0)
-    world.run_until_agreed(0.0)
+    world.settle(settings["limit_s"])
 
 
 def mass_restart(world: World, settings: Settings) -> None:
@@ -172,9 +168,7 @@ def mass_restart(world: World, settings: Settings) -> None:
         down_s = world.random.uniform(0.0, settings["within_s"])
         world.agenda.after(down_s, lambda host=host: world.restart(host, reboot=is_power_cut))
     world.run_for(settings["within_s"])
-    world.run_until_agreed(settings["limit_s"])
-    world.run_for(20.0)
-    world.run_until_agreed(0.0)
+    world.settle(settings["limit_s"])
 
 
 def clock_drift(world: World, settings: Settings) -> None:

@@ -40,9 +40,7 @@ def storm(world: World, settings: Settings) -> None:
     # Whoever still sleeps wakes within this time.
     world.run_for(settings["most_s"])
     world.truth.repair([host.number for host in world.hosts], world.now)
-    world.run_until_agreed(settings["limit_s"])
-    world.run_for(30.0)
-    world.run_until_agreed(0.0)
+    world.settle(settings["limit_s"], quiet_s=30.0)
 
 
 def _die(world: World, host: SimHost, settings: Settings) -> None:

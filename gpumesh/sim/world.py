@@ -150,6 +150,12 @@ class World:
                 return None
             self.run_for(step_s)
 
+    def settle(self, limit_s: float, quiet_s: float = 20.0) -> None:
+        """Let all views agree within the limit, and still agree after some quiet seconds."""
+        self.run_until_agreed(limit_s)
+        self.run_for(quiet_s)
+        self.run_until_agreed(0.0)
+
     def rest(self, duration_s: float) -> None:
         """Let time pass in which nothing happens; all queues of news must be empty then, all views agree."""
         self.run_for(duration_s)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpumesh.model import Address, Reachability
+from gpumesh.model import LIVE, Address, Reachability
 from gpumesh.swim.conflict import Conflicts
 from gpumesh.swim.context import RECLAIM, Context
 from gpumesh.swim.member import Member
@@ -28,7 +28,6 @@ from gpumesh.swim.statement import Statement, Vouch, precedence
 from gpumesh.swim.suspicion import Suspicion
 
 DAEMON_DIED: Final = "its daemon died, the host answers"
-LIVE: Final = (Reachability.ALIVE, Reachability.SUSPECT)
 ACCUSATIONS: Final = (Reachability.SUSPECT, Reachability.FAILED)
 RETURN_SYNCS: Final = 4
 """So many hosts of the fleet, on average, run a push/pull with a member that returns from failed."""

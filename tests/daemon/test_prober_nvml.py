@@ -16,6 +16,7 @@ from gpumesh.daemon.prober import Prober
 from gpumesh.health.devices import Probe, XidEvent
 from tests.fakes.nvml import build
 from tests.fakes.nvml.state import FakeDriver
+from tests.samples.pci import put_on_bus
 
 PATIENCE_S = 30.0
 """Far beyond what a slow machine needs."""
@@ -295,15 +296,6 @@ async def test_an_xid_is_handed_out_exactly_once_though_the_look_that_brought_it
     told.append(await host.probe_until(is_whole))
     address = str(host.driver.get(0, "pci_bus_id"))
     assert [event for probe in told for event in probe.xid_events] == [XidEvent(address, 31)]
-
-
-def put_on_bus(root: Path, address: str, status: str) -> None:
-    """Lay out sysfs' files of an NVIDIA card whose power status is this."""
-    folder = root / "sys/bus/pci/devices" / address
-    (folder / "power").mkdir(parents=True, exist_ok=True)
-    (folder / "vendor").write_text("0x10de\n")
-    (folder / "class").write_text("0x030000\n")
-    (folder / "power/runtime_status").write_text(f"{status}\n")
 
 
 async def test_beszel_1522_a_card_that_sleeps_since_before_the_start_is_not_touched(

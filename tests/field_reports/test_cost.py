@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gpumesh.model import HostState, Severity
+from tests.samples.pci import put_on_bus
 from tests.samples.site import Daemon, Site, told
-
-
-def put_on_bus(root: Path, address: str, status: str) -> None:
-    """Lay out sysfs' files of an NVIDIA card whose power status is this."""
-    folder = root / "sys/bus/pci/devices" / address
-    (folder / "power").mkdir(parents=True, exist_ok=True)
-    (folder / "vendor").write_text("0x10de\n")
-    (folder / "class").write_text("0x030000\n")
-    (folder / "power/runtime_status").write_text(f"{status}\n")
 
 
 async def test_beszel_1522_a_card_that_sleeps_is_not_asked(daemon: Daemon) -> None:

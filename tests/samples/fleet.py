@@ -189,6 +189,16 @@ def sample_probe() -> Probe:
     return Probe(driver, (device(0), device(1)), num_devices=2, duration_s=0.042)
 
 
+def resting_probe() -> Probe:
+    """Return a look at which pc01's first card sleeps; it was last read three minutes ago."""
+    probe = sample_probe()
+    first, second = probe.devices
+    asleep = replace(
+        first, reading=None, is_resting=True, last_reading=first.reading, last_read_unix=NOW - 180
+    )
+    return replace(probe, devices=(asleep, second))
+
+
 @dataclass
 class SampleSource:
     """A StatusSource whose values tests set."""

@@ -17,3 +17,12 @@ def plug_in(root: Path, pci_bus_id: str, *, speed: str, width: str) -> None:
     devices = root / "sys/bus/pci/devices"
     devices.mkdir(parents=True, exist_ok=True)
     (devices / card.name).symlink_to(card)
+
+
+def put_on_bus(root: Path, address: str, status: str) -> None:
+    """Lay out sysfs' files of an NVIDIA card whose power status is this."""
+    folder = root / "sys/bus/pci/devices" / address
+    (folder / "power").mkdir(parents=True, exist_ok=True)
+    (folder / "vendor").write_text("0x10de\n")
+    (folder / "class").write_text("0x030000\n")
+    (folder / "power/runtime_status").write_text(f"{status}\n")

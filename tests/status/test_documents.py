@@ -9,7 +9,7 @@ import pytest
 from gpumesh.health.devices import DriverInfo, MigInstance, Probe, Reading, XidCount
 from gpumesh.model import Finding, HealthReport, HostState, Severity, Verdict
 from gpumesh.status import documents
-from tests.samples.fleet import NOW, host, sample_probe, sample_view, uuid_of
+from tests.samples.fleet import NOW, host, resting_probe, sample_probe, sample_view, uuid_of
 
 
 def test_instants_are_iso_8601_in_utc() -> None:
@@ -156,15 +156,7 @@ def test_xids_are_shown_with_count_and_time() -> None:
 
 
 def test_a_resting_card_shows_its_last_reading_apart_and_with_its_instant() -> None:
-    probe = sample_probe()
-    asleep = replace(
-        probe.devices[0],
-        reading=None,
-        is_resting=True,
-        last_reading=probe.devices[0].reading,
-        last_read_unix=NOW - 180,
-    )
-    document = documents.status_document(sample_view(), replace(probe, devices=(asleep, probe.devices[1])))
+    document = documents.status_document(sample_view(), resting_probe())
     first, second = document["gpus"]
     assert (first["resting"], first["reading"]) == (True, None)
     assert first["last_reading"]["temperature_c"] == 46

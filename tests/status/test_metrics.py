@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpumesh.health.devices import MigInstance, Probe, Reading, XidCount
 from gpumesh.model import HostState
 from gpumesh.status.metrics import MAX_HOST_SERIES, exposition, mesh_exposition
-from tests.samples.fleet import NOW, SampleSource, host, sample_probe, sample_view, uuid_of
+from tests.samples.fleet import NOW, SampleSource, host, resting_probe, sample_probe, sample_view, uuid_of
 from tests.status.conftest import Face
 
 COUNTERS = {"beat": 42.0, "drops/replay": 3.0, "drops/unknown_key": 1.0, "sent/ping": 10.0, "members": 5.0}
@@ -272,15 +272,7 @@ def test_absurd_values_are_counted_by_card_and_not_while_the_driver_hangs() -> N
 
 
 def test_a_resting_card_has_no_series_of_its_own_but_says_since_when() -> None:
-    probe = sample_probe()
-    asleep = replace(
-        probe.devices[0],
-        reading=None,
-        is_resting=True,
-        last_reading=probe.devices[0].reading,
-        last_read_unix=NOW - 180,
-    )
-    text = mesh_exposition(sample_view(), replace(probe, devices=(asleep, probe.devices[1])), {})
+    text = mesh_exposition(sample_view(), resting_probe(), {})
     assert [labels["gpu"] for labels, _ in series(text, "DCGM_FI_DEV_GPU_TEMP")] == ["1"]
     assert [value for _, value in series(text, "gpumesh_gpu_resting")] == [1.0, 0.0]
     assert series(text, "gpumesh_gpu_last_read_timestamp_seconds") == [({"UUID": uuid_of(1, 0)}, NOW - 180)]
