@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+from typing import Any
+
 from gpumesh.sim.meter import BASE_STEPS, STEPS_A_BYTE, STEPS_A_MEMBER, Meter, bound_of
 
 
@@ -14,6 +17,26 @@ def test_steps_are_counted_and_the_same_work_takes_the_same_steps() -> None:
     assert first >= 200
     assert meter.measure(work, 100)[1] == first
     assert meter.measure(work, 200)[1] > 1.8 * first
+
+
+def test_a_garbage_collection_during_a_call_is_not_counted_as_the_calls_own() -> None:
+    def allocate(times: int) -> int:
+        return len([[number] for number in range(times)])
+
+    def on_collection(phase: str, info: dict[str, Any]) -> None:
+        work(10)
+
+    meter = Meter()
+    _, alone = meter.measure(allocate, 100)
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(on_collection)
+    gc.set_threshold(1)
+    try:
+        assert meter.measure(allocate, 100)[1] == alone
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(on_collection)
 
 
 def test_nothing_is_counted_between_calls_and_one_that_raises_ends_the_count() -> None:
