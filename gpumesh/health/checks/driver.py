@@ -4,6 +4,19 @@ The daemon stays up through all of these and asks again; the finding goes when t
 (nvidia_gpu_exporter#65). A hung driver is left alone: nothing is started behind it; that it hangs is
 kept on disk, and the daemon's next run tells it from its start until the driver answers. A driver that
 refuses, or lists nothing, since its library is of another version is told by ``driver-library`` alone.
+
+Thresholds:
+
+- ``no-gpu``: no driver, and no NVIDIA display controller on the PCI bus. Source: NVML return codes; sysfs.
+- ``no-library``: NVML's library is not installed (12). Source: NVML return codes.
+- ``not-loaded``: the kernel module is not loaded (9). Source: NVML return codes.
+- ``nouveau``: no driver, and nouveau is loaded in its place. Source: NVML return codes; sysfs.
+- ``no-permission``: the driver refuses this user (4). Source: NVML return codes.
+- ``hung``: a look did not end within gpu.deadline. Source: open-gpu-kernel-modules#446 (Xid 119: each call
+  blocks 45 s), go-nvml#152, gpud#117, NVSentinel#1748.
+- ``error``: the driver, or the process that asks it, ends with any other error. Source: NVML return codes.
+- ``empty``: the driver answers, and lists no card on a host where none was ever known. Source: own judgement:
+  nothing can be lent.
 """
 
 from __future__ import annotations

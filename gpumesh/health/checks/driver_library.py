@@ -4,6 +4,13 @@ Running work is fine and only new work fails, so the host is drained, not killed
 it is well again by itself once the modules are reloaded. NVML tells by refusing whoever starts now; the
 daemon's own process goes on with the library that it loaded before, so the versions on disk are compared
 too. It is told as the cause: what else the driver cannot do meanwhile is not.
+
+Thresholds:
+
+- ``mismatch``: the kernel module and the library are of different versions (18). Source: NVML return codes;
+  k8s-device-plugin#221, shine-cluster#30.
+- ``upgraded``: the libraries on disk are all of other versions than the kernel module that is loaded. Source:
+  k8s-device-plugin#221, shine-cluster#30: an unattended upgrade, and the host stayed ready.
 """
 
 from __future__ import annotations

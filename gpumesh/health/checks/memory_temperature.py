@@ -2,6 +2,11 @@
 
 Cards that do not tell their memory's temperature, or name no limit for it, say nothing and are not judged: no
 number fits GDDR and HBM alike.
+
+Thresholds:
+
+- ``hot``: memory above the card's highest memory temperature for 1 min. Keys: ``hot_after``. Source: gpud,
+  DCGM: the card's MEM_MAX.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 It comes in bursts as every hardware slowdown does and is counted likewise (``hw-slowdown``). Heat, where the
 card names it too, is told instead. A power cap that software set is no brake and never a fault.
+
+Thresholds:
+
+- ``slowdown``: power brake in 6 of the last 10 minutes. Keys: ``slowdown_minutes``. Source: gpud's buckets;
+  nvidia_gpu_exporter alerts after 5 min.
 """
 
 from __future__ import annotations

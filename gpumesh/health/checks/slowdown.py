@@ -5,6 +5,13 @@ most of the last ten minutes make a finding. Idle, power cap by software, applic
 display clocks are how cards live and never a fault. Why clocks are low is told once, by the reason that says
 most: heat before the power brake (``power-brake``), and both before the general bit, which stands beside
 them.
+
+Thresholds:
+
+- ``thermal``: hardware thermal slowdown in 6 of the last 10 minutes. Keys: ``slowdown_minutes``. Source:
+  gpud's buckets; nvidia_gpu_exporter alerts after 5 min.
+- ``unexplained``: hardware slowdown, for neither heat nor power brake, in 6 of the last 10 minutes. Keys:
+  ``slowdown_minutes``. Source: gpud: 6 of 10 one-minute buckets.
 """
 
 from __future__ import annotations

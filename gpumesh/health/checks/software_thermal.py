@@ -2,6 +2,11 @@
 
 For a while that is how the driver regulates a card under load, so it must stand without a break. Power cap,
 idle and clocks set by hand are reasons of their own and never a fault.
+
+Thresholds:
+
+- ``slowdown``: software thermal slowdown for 30 min. Keys: ``soft_thermal_after``. Source:
+  nvidia_gpu_exporter.
 """
 
 from __future__ import annotations

@@ -5,6 +5,14 @@ to run (89 and 90 °C). One number for all cards would call a healthy GeForce si
 Newer cards name no degrees but the margin that is left (T.Limit), which is taken then; where the driver or
 its binding is too old to tell what is left, no fixed number stands in for it, and the card's own slowdown
 (``hw-slowdown``) speaks.
+
+Thresholds:
+
+- ``hot``: at or above the card's slowdown limit for 1 min (without limits: above 85 °C). Keys: ``hot_after``,
+  ``hot``. Source: the card's own limit as in gpud; without one, SageMaker HyperPod's 85 °C for 1 min.
+- ``warm``: above the card's highest operating temperature for 5 min (without limits: above 80 °C). Keys:
+  ``warm_after``, ``warm``. Source: the card's own limit as in gpud; without one, SageMaker HyperPod's 80 °C
+  for 5 min.
 """
 
 from __future__ import annotations

@@ -42,8 +42,7 @@ def test_one_burst_of_slowdown_is_one_minute_however_often_it_is_looked_at(reaso
 def test_minutes_of_one_cause_do_not_count_for_another() -> None:
     course = Course(interval_s=60)
     for reasons in (0x48, 0x88, 0x08) * 3:
-        report = course.look(answered([geforce(clocks_event_reasons=reasons)]))
-    assert report.gpus[0].findings == ()
+        assert course.look(answered([geforce(clocks_event_reasons=reasons)])).gpus[0].findings == ()
 
 
 def test_a_card_that_tells_no_reasons_is_not_judged() -> None:
