@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -19,31 +19,13 @@ from gpumesh.model import Reachability
 from gpumesh.sim.engines import builder_for
 from gpumesh.sim.lifeguard import BLOCKS, interval, threshold
 from gpumesh.sim.measures import percentile
+from gpumesh.sim.rules import RULES
 from gpumesh.sim.watch import Watch
 from gpumesh.sim.world import World
-from gpumesh.swim.parameters import LAN, Parameters
 from gpumesh.swim.ports import MemberChanged, SwimEvent
 
 if TYPE_CHECKING:
     from gpumesh.sim.host import SimHost
-
-SWIM: Final = replace(
-    LAN,
-    suspicion_mult=5.0,
-    suspicion_max_mult=1.0,
-    num_confirmations=0,
-    num_corroborators=0,
-    fresh_evidence_s=0.0,
-    awareness_max=1,
-    weighs_evidence=False,
-    tells_suspects=False,
-)
-"""SWIM as the paper's baseline has it: alpha 5, beta 1, none of Lifeguard's parts."""
-LIFEGUARD: Final = replace(
-    SWIM, suspicion_max_mult=6.0, num_confirmations=3, awareness_max=8, tells_suspects=True
-)
-"""Lifeguard: alpha 5, beta 6, k 3, local health and buddies."""
-RULES: Final[Mapping[str, Parameters]] = {"swim": SWIM, "lifeguard": LIFEGUARD, "gpumesh": LAN}
 
 MEMBERS: Final = (1, 4, 8, 12, 16, 20, 24, 28, 32)
 BLOCKED_S: Final = (0.128, 0.512, 2.048, 8.192, 16.384, 32.768)
@@ -111,22 +93,17 @@ class _Tally(Watch):
 
 def run_trial(trial: Trial) -> Outcome:
     """Run one trial to its end."""
-    parameters = RULES[trial.rules]
-    overrides = {
-        item.name: getattr(parameters, item.name)
-        for item in fields(Parameters)
-        if getattr(parameters, item.name) != getattr(LAN, item.name)
-    }
+    rules = RULES[trial.rules]
     tally = _Tally()
     world = World(
         seed=trial.seed,
         num_hosts=trial.num_hosts,
-        build=builder_for("swim", "lan", overrides),
+        build=builder_for("swim", "lan", rules),
         watches=(tally,),
     )
     settings = {"members": trial.num_members, "blocked_s": trial.blocked_s, "free_s": trial.free_s}
     # Rules that do not weigh evidence stand for programs whose timers are threads of their own.
-    is_threaded = not parameters.weighs_evidence
+    is_threaded = not rules.get("weighs_evidence", True)
     if trial.is_interval:
         settings["duration_s"] = trial.duration_s
         interval(world, settings, trial.block, is_threaded=is_threaded)

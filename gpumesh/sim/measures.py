@@ -165,6 +165,11 @@ def summary_lines(runs: Iterable[Measures]) -> list[str]:
         f"undetected crashes {sum(run.num_undetected for run in runs)}"
     )
     lines.append(
+        f"{'runs with one':<16} {sum(run.num_false > 0 for run in runs)} of a healthy host, "
+        f"{sum(run.num_false + run.num_impaired_failed > 0 for run in runs)} of any living host, "
+        f"of {len(runs)} runs"
+    )
+    lines.append(
         f"{'traffic':<16} {sum(run.bytes_a_host_s for run in runs) / count:,.0f} bytes/s a host, "
         f"{sum(run.num_datagrams for run in runs) / count:,.0f} datagrams and "
         f"{sum(run.num_streams for run in runs) / count:,.0f} streams a run"

@@ -13,6 +13,7 @@ from gpumesh.sim.invariants import all_invariants
 from gpumesh.sim.keys import KeyBook
 from gpumesh.sim.measures import Measures, MeasureTaker
 from gpumesh.sim.rotation import FIRST_RING
+from gpumesh.sim.rules import OWN, RULES
 from gpumesh.sim.scenarios import SCENARIOS
 from gpumesh.sim.watch import Violation
 from gpumesh.sim.world import World
@@ -35,7 +36,9 @@ class Plan:
     settings: Mapping[str, float] = field(default_factory=dict)
     """What differs from the scenario's own settings."""
     parameters: Mapping[str, float] = field(default_factory=dict)
-    """What differs from the profile's own parameters of the membership protocol."""
+    """What differs from the parameters of the membership protocol that profile and rules give."""
+    rules: str = OWN
+    """By which of :data:`~gpumesh.sim.rules.RULES` the hosts judge; others than OWN are measured, not tested."""
 
     @property
     def command(self) -> str:
@@ -47,9 +50,17 @@ class Plan:
             words.append(f"--engine {self.engine}")
         if self.profile != "lan":
             words.append(f"--profile {self.profile}")
-        words.extend(f"--set {name}={value:g}" for name, value in sorted(self.settings.items()))
-        words.extend(f"--parameter {name}={value:g}" for name, value in sorted(self.parameters.items()))
+        if self.rules != OWN:
+            words.append(f"--rules {self.rules}")
+        words.extend(f"--set {name}={_exact(value)}" for name, value in sorted(self.settings.items()))
+        words.extend(f"--parameter {name}={_exact(value)}" for name, value in sorted(self.parameters.items()))
         return " ".join(words)
+
+
+def _exact(value: float) -> str:
+    """Write a number so that it is read as the same one, short where that is so."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +87,13 @@ def run_plan(plan: Plan, narrate: Callable[[str], None] | None = None) -> Result
     world = World(
         seed=plan.seed,
         num_hosts=plan.num_hosts,
-        build=builder_for(plan.engine, plan.profile, plan.parameters, keys),
+        build=builder_for(plan.engine, plan.profile, {**RULES[plan.rules], **plan.parameters}, keys),
         keys=keys,
         link=scenario.link,
-        watches=(*all_invariants(), taker),
+        # What other rules do to a fleet is measured, not held against them.
+        watches=(*(all_invariants() if plan.rules == OWN else ()), taker),
         patience=PATIENCE.get(plan.profile, 1.0),
-        metered_share=METERED_SHARE,
+        metered_share=0 if scenario.is_experiment else METERED_SHARE,
         narrate=narrate,
     )
     try:

@@ -7,12 +7,13 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from itertools import groupby
+from itertools import groupby, product
 
 from gpumesh.errors import ConfigError, RequestError
 from gpumesh.sim.engines import ENGINES, PROFILES, parameters_for
 from gpumesh.sim.measures import summary_lines
 from gpumesh.sim.plan import Plan, Result, run_plan, run_plans
+from gpumesh.sim.rules import OWN, RULES
 from gpumesh.sim.scenarios import SCENARIOS
 
 MAX_SHOWN = 5
@@ -34,7 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile", choices=PROFILES, default="lan", help="timing of failure detection")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="override a number of the scenario"
+        "--rules", choices=RULES, default=OWN, help="how hosts judge: as here, or as SWIM or Lifeguard would"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE[,VALUE...]",
+        help="override a number of the scenario; with several values each seed is run with each",
     )
     parser.add_argument(
         "--parameter",
@@ -50,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run what was asked for; 0: all invariants held, 1: one did not, 2: the question was wrong."""
     try:
-        plans = _plans(args)
+        plans = plans_of(args)
     except (RequestError, ConfigError) as error:
         sys.stderr.write(f"gpumesh sim: {error}\n")
         return 2
@@ -72,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if is_fine else 1
 
 
-def _plans(args: argparse.Namespace) -> list[Plan]:
+def plans_of(args: argparse.Namespace) -> list[Plan]:
+    """Return the plans that the arguments ask for. Errors: RequestError names what is wrong."""
     tests = [name for name, scenario in SCENARIOS.items() if not scenario.is_experiment]
     names = tests if args.scenario == "all" else [args.scenario]
     unknown = [name for name in names if name not in SCENARIOS]
@@ -80,9 +89,11 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
         raise RequestError(f"no scenario {unknown[0]!r}; there are: all, {', '.join(SCENARIOS)}")
     if args.seeds < 1 or args.hosts < 0 or args.hosts == 1:
         raise RequestError("--seeds must be at least 1 and --hosts at least 2")
-    settings = dict(_setting(text, names) for text in args.set)
     parameters = dict(_number("--parameter", text) for text in args.parameter)
-    parameters_for(args.profile, parameters)
+    parameters_for(args.profile, {**RULES[args.rules], **parameters})
+    if args.engine != "swim" and (parameters or args.rules != OWN):
+        raise RequestError("--parameter and --rules are for bare membership: add --engine swim")
+    cells = _cells(args.set, names)
     return [
         Plan(
             name,
@@ -92,19 +103,25 @@ def _plans(args: argparse.Namespace) -> list[Plan]:
             args.profile,
             settings,
             parameters,
+            args.rules,
         )
         for name in names
         for seed in range(args.seed, args.seed + args.seeds)
+        for settings in cells
     ]
 
 
-def _setting(text: str, names: Sequence[str]) -> tuple[str, float]:
-    key, value = _number("--set", text)
-    for name in names:
-        if key not in SCENARIOS[name].settings:
-            known = ", ".join(SCENARIOS[name].settings) or "none"
-            raise RequestError(f"--set {text}: scenario {name} has no setting {key!r}; it has: {known}")
-    return key, value
+def _cells(texts: Sequence[str], names: Sequence[str]) -> list[dict[str, float]]:
+    """Return each combination of the settings' values."""
+    values: dict[str, list[float]] = {}
+    for text in texts:
+        key, _, choices = text.partition("=")
+        values[key] = [_number("--set", f"{key}={choice}")[1] for choice in choices.split(",")]
+        for name in names:
+            if key not in SCENARIOS[name].settings:
+                known = ", ".join(SCENARIOS[name].settings) or "none"
+                raise RequestError(f"--set {text}: scenario {name} has no setting {key!r}; it has: {known}")
+    return [dict(zip(values, cell, strict=True)) for cell in product(*values.values())]
 
 
 def _number(option: str, text: str) -> tuple[str, float]:
@@ -132,7 +149,7 @@ def _print_group(name: str, group: Sequence[Result]) -> None:
     plan = group[0].plan
     _print(
         f"{name}: {len(group) - num_failed} of {len(group)} seeds held, {plan.num_hosts} hosts, "
-        f"engine {plan.engine}, profile {plan.profile}"
+        f"engine {plan.engine}, profile {plan.profile}, rules {plan.rules}"
     )
     for line in summary_lines(result.measures for result in group):
         _print(f"  {line}")

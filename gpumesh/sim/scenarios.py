@@ -13,6 +13,7 @@ from gpumesh.sim.lifeguard import interval, threshold
 from gpumesh.sim.paths import jumbled, one_way_links, rewritten_ports, small_mtu, streams_only
 from gpumesh.sim.returns import partition_long, seed_gone, seed_moved, stopped_long
 from gpumesh.sim.rotation import rotation
+from gpumesh.sim.starvation import starved
 from gpumesh.sim.storm import storm
 from gpumesh.sim.world import GPUS_A_HOST, World
 
@@ -364,6 +365,14 @@ SCENARIOS: Mapping[str, Scenario] = {
             partition_long,
             {"least_s": 180.0, "most_s": 86400.0, "limit_s": 10.0},
             num_hosts=4,
+            is_experiment=True,
+        ),
+        Scenario(
+            "starved",
+            "kinship's starvation experiment: late readers, loss, one crash",
+            starved,
+            {"share": 0.1, "loss": 0.05, "least_s": 0.5, "most_s": 2.5, "crash_at_s": 60.0, "duration_s": 120.0},
+            num_hosts=50,
             is_experiment=True,
         ),
         Scenario(

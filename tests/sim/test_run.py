@@ -1,15 +1,67 @@
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpumesh.cli.main import main as fleet_main
+from gpumesh.sim.engines import PROFILES
 from gpumesh.sim.plan import Plan, run_plans
-from gpumesh.sim.run import main
+from gpumesh.sim.run import add_arguments, main, plans_of
+from gpumesh.sim.scenarios import SCENARIOS
+
+NUMBERS = st.one_of(st.floats(allow_nan=False), st.integers(-(10**9), 10**9))
+
+
+@st.composite
+def any_plan(draw: st.DrawFn) -> Plan:
+    name = draw(st.sampled_from(sorted(SCENARIOS)))
+    settings = draw(st.dictionaries(st.sampled_from(sorted(SCENARIOS[name].settings)), NUMBERS))
+    plan = Plan(
+        name,
+        draw(st.integers(0, 2**63)),
+        draw(st.one_of(st.just(SCENARIOS[name].num_hosts), st.integers(2, 10_000))),
+        draw(st.sampled_from(["mesh", "swim"])),
+        draw(st.sampled_from(PROFILES)),
+        settings,
+    )
+    if plan.engine == "mesh":
+        return plan
+    parameters = {
+        "suspicion_mult": st.floats(1.0, 1e9),
+        "stall_s": st.floats(1e-9, 1e9),
+        "num_streams": st.integers(4, 4096),
+    }
+    chosen = draw(st.sets(st.sampled_from(sorted(parameters))))
+    return replace(plan, parameters={name: draw(parameters[name]) for name in sorted(chosen)})
+
+
+def plan_of(command: str) -> Plan:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    words = shlex.split(command)
+    assert words[:2] == ["gpumesh", "sim"]
+    [plan] = plans_of(parser.parse_args(words[2:]))
+    return plan
+
+
+@given(any_plan())
+def test_replay_command_of_any_plan_asks_for_that_very_plan(plan: Plan) -> None:
+    assert plan_of(plan.command) == plan
+
+
+@pytest.mark.parametrize("value", [1234567.0, 0.33333333, 1e-300, 5e22, float("inf")])
+def test_replay_command_holds_each_number_to_its_last_digit(value: float) -> None:
+    plan = Plan("partition_long", 1, 4, settings={"most_s": value})
+    assert plan_of(plan.command) == plan
 
 
 def test_replay_command_names_only_what_differs() -> None:
