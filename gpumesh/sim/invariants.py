@@ -48,15 +48,19 @@ class NothingFalls(Watch):
 
 
 class NoResurrection(Watch):
-    """A run that left never lives again; one that crashed does not once the fleet has had time to know."""
+    """A run that left never lives again; one that crashed does not once the fleet has had time to know.
+
+    That holds for hosts that knew it as for those that only now hear of it.
+    """
 
     KNOWN_AFTER_S = 60.0
 
     def handle_change(self, world: World, host: SimHost, change: SwimEvent) -> None:
         """Look whether somebody dead is held for living."""
-        if not isinstance(change, MemberChanged) or change.before is None or change.is_new_epoch:
+        if not isinstance(change, MemberChanged):
             return
-        if change.before is Reachability.LEFT and change.after is not Reachability.LEFT:
+        has_left = change.before is Reachability.LEFT and not change.is_new_epoch
+        if has_left and change.after is not Reachability.LEFT:
             name = world.name_of(change.host_id)
             world.report("no_resurrection", f"{name} had left, and is shown {change.after}", host)
             return
@@ -72,7 +76,7 @@ class NoResurrection(Watch):
             world.report(
                 "no_resurrection",
                 f"epoch {change.epoch} of {name} ended {world.now - life.ended_at:.1f} s ago, and is shown "
-                f"alive again after {change.before}: {change.reason}",
+                f"alive after {change.before or 'not being known'}: {change.reason}",
                 host,
             )
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +19,11 @@ from gpumesh.sim.invariants import (
     all_invariants,
 )
 from gpumesh.sim.node import Known
+from gpumesh.sim.plan import Plan, run_plan
+from gpumesh.sim.scenarios import SCENARIOS
+from gpumesh.swim.belief import Belief
 from gpumesh.swim.ports import MemberChanged
+from gpumesh.swim.statement import Statement
 
 if TYPE_CHECKING:
     from tests.sim.conftest import FakeWorld, MakeWorld
@@ -74,6 +78,7 @@ def test_one_who_left_never_lives_again(make_world: MakeWorld) -> None:
 
 def test_one_who_left_may_return_in_a_new_epoch(make_world: MakeWorld) -> None:
     world = make_world(watches=[NoResurrection()])
+    world.restart(world.hosts[1])
     world.say(0, replace(change(world, 1, ALIVE, LEFT, epoch=2), is_new_epoch=True))
     assert broken(world) == []
 
@@ -93,6 +98,44 @@ def test_run_that_never_was_is_an_invention(make_world: MakeWorld) -> None:
     world = make_world(watches=[NoResurrection()])
     world.say(0, change(world, 1, SUSPECT, ALIVE, epoch=7))
     assert broken(world) == ["no_invention"]
+
+
+def test_newcomer_that_takes_a_long_dead_run_for_alive_is_reported(make_world: MakeWorld) -> None:
+    world = make_world(3, watches=[NoResurrection()])
+    world.crash(world.hosts[1])
+    world.say(0, change(world, 1, ALIVE))
+    assert broken(world) == []
+    world.run_for(NoResurrection.KNOWN_AFTER_S + 1.0)
+    world.say(0, change(world, 1, ALIVE))
+    world.say(2, replace(change(world, 1, ALIVE, FAILED), is_new_epoch=True))
+    assert broken(world) == ["no_resurrection"] * 2
+    assert "alive after not being known" in world.violations[0].detail
+
+
+@pytest.mark.parametrize("is_new_epoch", [False, True])
+def test_newcomer_that_is_told_of_a_run_that_never_was_is_reported(
+    make_world: MakeWorld, is_new_epoch: bool
+) -> None:
+    world = make_world(watches=[NoResurrection()])
+    before = FAILED if is_new_epoch else None
+    world.say(0, replace(change(world, 1, ALIVE, before, epoch=7), is_new_epoch=is_new_epoch))
+    assert broken(world) == ["no_invention"]
+
+
+@pytest.mark.parametrize(("scenario", "seed"), [("churn", 1), ("seed_gone", 3)])
+def test_engine_that_meets_the_dead_as_living_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, scenario: str, seed: int
+) -> None:
+    meet = Belief._meet
+
+    def meet_alive(self: Belief, statement: Statement, now: float, **known: Any) -> None:
+        if statement.kind is FAILED:
+            statement = replace(statement, kind=ALIVE)
+        meet(self, statement, now, **known)
+
+    monkeypatch.setattr(Belief, "_meet", meet_alive)
+    result = run_plan(Plan(scenario, seed, SCENARIOS[scenario].num_hosts))
+    assert "no_resurrection" in {violation.invariant for violation in result.violations}, result.plan.command
 
 
 def test_host_that_holds_itself_suspect_is_reported(make_world: MakeWorld) -> None:
