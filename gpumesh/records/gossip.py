@@ -17,7 +17,8 @@ Key = tuple[str, str]
 
 _RETRANSMIT: Final = 4
 _SMALLEST_BYTES: Final = 40
-_MAX_MISFITS: Final = 32
+_MAX_PASSED: Final = 32
+"""Updates passed over for want of room in one search: a full queue must not be walked for each datagram."""
 _MAX_MISSES: Final = 64
 _FRAMING_BYTES: Final = 3
 
@@ -59,15 +60,17 @@ class GossipQueue:
         """Return updates to send now, together at most ``limit_bytes`` with 3 bytes of framing each."""
         chosen: list[tuple[Key, bytes, int]] = []
         misfits: list[Key] = []
-        left_bytes = limit_bytes
+        left_bytes, num_passed = limit_bytes, 0
         for number, key, update in self._in_turn():
             size_bytes = len(update) + _FRAMING_BYTES
             if size_bytes <= left_bytes:
                 chosen.append((key, update, number))
                 left_bytes -= size_bytes
-            elif size_bytes > limit_bytes:
-                misfits.append(key)
-            if left_bytes < _SMALLEST_BYTES or len(misfits) >= _MAX_MISFITS:
+            else:
+                num_passed += 1
+                if size_bytes > limit_bytes:
+                    misfits.append(key)
+            if left_bytes < _SMALLEST_BYTES or num_passed >= _MAX_PASSED:
                 break
         limit = num_transmissions(num_members)
         for key, update, number in chosen:

@@ -10,7 +10,8 @@ import cProfile
 import functools
 import gc
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -21,21 +22,38 @@ BASE_STEPS: Final = 10_000
 """What any call may take."""
 STEPS_A_BYTE: Final = 20
 """What each byte that came in adds: the smallest statement is 24 bytes."""
-STEPS_A_MEMBER: Final = 3_000
-"""What each row of the member table adds: a sync may send a peer all the entries of all the records."""
-INPUTS: Final = {
-    "seed": None,
-    "handle_datagram": 0,
-    "handle_unreachable": None,
-    "handle_stream_accepted": None,
-    "handle_stream_opened": None,
-    "handle_stream_data": 1,
-    "handle_stream_closed": None,
-    "handle_timer": None,
-    "leave": None,
-    "set_health": None,
+STEPS_AN_ADDRESS: Final = 60
+"""What each seed adds: a ping goes to it."""
+STEPS_A_ROW: Final = 250
+"""What each member adds where the whole table is walked, as timers do: leases, outlines, the order of probes."""
+STEPS_A_SYNCED_MEMBER: Final = 3_000
+"""What each member adds where a peer may be told of all: the rows, and all the entries of all the records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one kind of call may take on top of the base."""
+
+    place: int | None = None
+    """Which of its arguments came in from outside."""
+    steps_an_item: int = 0
+    """For each item of that argument."""
+    steps_a_member: int = 0
+
+
+INPUTS: Final[Mapping[str, Allowance]] = {
+    "seed": Allowance(0, STEPS_AN_ADDRESS),
+    "handle_datagram": Allowance(0, STEPS_A_BYTE),
+    "handle_unreachable": Allowance(),
+    "handle_stream_accepted": Allowance(),
+    "handle_stream_opened": Allowance(steps_a_member=STEPS_A_ROW),
+    "handle_stream_data": Allowance(1, STEPS_A_BYTE, STEPS_A_SYNCED_MEMBER),
+    "handle_stream_closed": Allowance(),
+    "handle_timer": Allowance(steps_a_member=STEPS_A_ROW),
+    "leave": Allowance(),
+    "set_health": Allowance(),
 }
-"""The calls that are counted, and which of their arguments is the bytes that came in."""
+"""The calls that are counted. A datagram, a refusal or a seed costs the same in a fleet of any size."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,19 +87,23 @@ class Meter:
         return result, num_steps
 
 
-def bound_of(num_bytes: int, num_members: int) -> int:
-    """Return the most steps of a call that brings so many bytes to a host that knows so many members."""
-    return BASE_STEPS + STEPS_A_BYTE * num_bytes + STEPS_A_MEMBER * num_members
+def bound_of(name: str, num_items: int, num_members: int) -> int:
+    """Return the most steps of a call of this name that brings so many bytes or addresses.
+
+    ``num_members`` is how many the host knows; it counts for what walks the table only.
+    """
+    allowance = INPUTS[name]
+    return BASE_STEPS + allowance.steps_an_item * num_items + allowance.steps_a_member * num_members
 
 
 def metering(build: NodeBuilder, is_metered: Callable[[Identity], bool], on_call: OnCall) -> NodeBuilder:
     """Return a builder whose nodes tell of each of their calls, where ``is_metered``."""
     meter = Meter()
 
-    def on_metered(node: Node, identity: Identity, name: str, num_bytes: int, num_steps: int) -> None:
-        bound = bound_of(num_bytes, 0)
+    def on_metered(node: Node, identity: Identity, name: str, num_items: int, num_steps: int) -> None:
+        bound = bound_of(name, num_items, 0)
         if num_steps > bound:  # looked at only then: it costs as much as most calls
-            bound = bound_of(num_bytes, len(node.members()))
+            bound = bound_of(name, num_items, len(node.members()))
         on_call(identity, name, num_steps, bound)
 
     def build_metered(
@@ -89,9 +111,9 @@ def metering(build: NodeBuilder, is_metered: Callable[[Identity], bool], on_call
     ) -> Node:
         node = build(identity=identity, address=address, random=random, now=now, unix_offset=unix_offset)
         if is_metered(identity):
-            for name, place in INPUTS.items():
+            for name, allowance in INPUTS.items():
                 told = functools.partial(on_metered, node, identity, name)
-                setattr(node, name, _metered(meter, getattr(node, name), place, told))
+                setattr(node, name, _metered(meter, getattr(node, name), allowance.place, told))
         return node
 
     return build_metered

@@ -38,7 +38,7 @@ class Plan:
     parameters: Mapping[str, float] = field(default_factory=dict)
     """What differs from the parameters of the membership protocol that profile and rules give."""
     rules: str = OWN
-    """By which of :data:`~gpumesh.sim.rules.RULES` the hosts judge; others than OWN are measured, not tested."""
+    """By which of :data:`~gpumesh.sim.rules.RULES` the hosts judge; others than OWN are measured only."""
 
     @property
     def command(self) -> str:
@@ -83,6 +83,8 @@ def run_plan(plan: Plan, narrate: Callable[[str], None] | None = None) -> Result
     """Run one plan to its end; an engine that raises is a violation like any other."""
     scenario = SCENARIOS[plan.scenario]
     taker = MeasureTaker()
+    # What experiments and other rules do to a fleet is no fault of this one's rules.
+    is_measured = scenario.is_experiment or plan.rules != OWN
     keys = KeyBook(FLEET, FIRST_RING if scenario.is_keyed else None)
     world = World(
         seed=plan.seed,
@@ -90,10 +92,9 @@ def run_plan(plan: Plan, narrate: Callable[[str], None] | None = None) -> Result
         build=builder_for(plan.engine, plan.profile, {**RULES[plan.rules], **plan.parameters}, keys),
         keys=keys,
         link=scenario.link,
-        # What other rules do to a fleet is measured, not held against them.
-        watches=(*(all_invariants() if plan.rules == OWN else ()), taker),
+        watches=(taker,) if is_measured else (*all_invariants(), taker),
         patience=PATIENCE.get(plan.profile, 1.0),
-        metered_share=0 if scenario.is_experiment else METERED_SHARE,
+        metered_share=0 if is_measured else METERED_SHARE,
         narrate=narrate,
     )
     try:

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 def plans_of(args: argparse.Namespace) -> list[Plan]:
     """Return the plans that the arguments ask for. Errors: RequestError names what is wrong."""
-    tests = [name for name, scenario in SCENARIOS.items() if not scenario.is_experiment]
+    tests = [name for name, scenario in SCENARIOS.items() if not (scenario.is_experiment or scenario.is_long)]
     names = tests if args.scenario == "all" else [args.scenario]
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown:

@@ -35,7 +35,9 @@ class Scenario:
     """Its numbers with their defaults; ``--set name=value`` overrides one."""
     num_hosts: int = 8
     is_experiment: bool = False
-    """It measures rather than tests, or takes long: ``--scenario all`` leaves it out."""
+    """It measures rather than tests: no invariant is watched, ``--scenario all`` leaves it out."""
+    is_long: bool = False
+    """It tests, yet takes minutes a run: ``--scenario all`` leaves it out, ``make sim-long`` has it."""
     is_keyed: bool = False
     link: LinkProfile = field(default_factory=LinkProfile)
 
@@ -365,13 +367,20 @@ SCENARIOS: Mapping[str, Scenario] = {
             partition_long,
             {"least_s": 180.0, "most_s": 86400.0, "limit_s": 10.0},
             num_hosts=4,
-            is_experiment=True,
+            is_long=True,
         ),
         Scenario(
             "starved",
             "kinship's starvation experiment: late readers, loss, one crash",
             starved,
-            {"share": 0.1, "loss": 0.05, "least_s": 0.5, "most_s": 2.5, "crash_at_s": 60.0, "duration_s": 120.0},
+            {
+                "share": 0.1,
+                "loss": 0.05,
+                "least_s": 0.5,
+                "most_s": 2.5,
+                "crash_at_s": 60.0,
+                "duration_s": 120.0,
+            },
             num_hosts=50,
             is_experiment=True,
         ),

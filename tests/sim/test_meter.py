@@ -3,7 +3,16 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from gpumesh.sim.meter import BASE_STEPS, STEPS_A_BYTE, STEPS_A_MEMBER, Meter, bound_of
+from gpumesh.sim.meter import (
+    BASE_STEPS,
+    INPUTS,
+    STEPS_A_BYTE,
+    STEPS_A_ROW,
+    STEPS_A_SYNCED_MEMBER,
+    STEPS_AN_ADDRESS,
+    Meter,
+    bound_of,
+)
 
 
 def work(times: int) -> int:
@@ -50,6 +59,11 @@ def test_nothing_is_counted_between_calls_and_one_that_raises_ends_the_count() -
     assert meter.measure(abs, 1)[1] == alone
 
 
-def test_bound_grows_with_what_came_in_and_whom_the_host_knows_only() -> None:
-    assert bound_of(0, 0) == BASE_STEPS
-    assert bound_of(10, 3) == BASE_STEPS + 10 * STEPS_A_BYTE + 3 * STEPS_A_MEMBER
+def test_bound_grows_with_what_came_in_and_with_the_members_only_where_all_are_looked_at() -> None:
+    assert all(bound_of(name, 0, 0) == BASE_STEPS for name in INPUTS)
+    assert bound_of("handle_datagram", 10, 3) == BASE_STEPS + 10 * STEPS_A_BYTE
+    assert bound_of("seed", 10, 3) == BASE_STEPS + 10 * STEPS_AN_ADDRESS
+    assert bound_of("handle_timer", 0, 3) == BASE_STEPS + 3 * STEPS_A_ROW
+    assert bound_of("handle_stream_data", 10, 3) == BASE_STEPS + 10 * STEPS_A_BYTE + 3 * STEPS_A_SYNCED_MEMBER
+    grows = {name for name in INPUTS if bound_of(name, 0, 1) > BASE_STEPS}
+    assert grows == {"handle_timer", "handle_stream_opened", "handle_stream_data"}

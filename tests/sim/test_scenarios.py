@@ -12,7 +12,7 @@ import pytest
 from gpumesh.sim.plan import Plan, run_plan
 from gpumesh.sim.scenarios import SCENARIOS
 
-TESTS = [name for name, scenario in SCENARIOS.items() if not scenario.is_experiment]
+TESTS = [name for name, scenario in SCENARIOS.items() if not (scenario.is_experiment or scenario.is_long)]
 FIXED = [("mesh", 1), ("mesh", 2), ("swim", 3)]
 NUM_FRESH = 2
 ONCE_BROKEN = [
