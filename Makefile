@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export XDG_CACHE_HOME ?= $(CURDIR)/.cache
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check unit machines pythons test-gpu deb bench golden-update fuzz sim-long sim-lifeguard clean setup
+.PHONY: demo test check unit machines pythons test-gpu deb bench golden-update fuzz sim-long sim-starved sim-lifeguard clean setup
 
 demo: $(VENV)/.demo  ## five hosts with simulated GPUs on loopback; one is killed, one loses a card
 	$(BIN)/gpumesh demo
@@ -50,8 +50,16 @@ fuzz: $(VENV)/.dev  ## each decoder and engine under atheris; FUZZ_SECONDS for e
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' || echo "atheris has no wheel for this Python or machine"
 	$(BIN)/python -m tests.fuzz --seconds $${FUZZ_SECONDS:-60}
 
-sim-long: $(VENV)/.dev  ## 1,000 random seeds a scenario
+sim-long: $(VENV)/.dev  ## 1,000 random seeds a scenario; 10 of fleets apart for up to a day, 10 for a whole day
 	$(BIN)/python -m gpumesh.sim --scenario all --seeds 1000 --processes $$(nproc)
+	$(BIN)/python -m gpumesh.sim --scenario partition_long --seeds 10 --set least_s=180,86400 --processes $$(nproc)
+
+# kinship's LAN profile has memberlist's alpha of 4, the shipped one its own.
+sim-starved: $(VENV)/.dev  ## kinship's starvation experiment, its 50 hosts and nine cells, three sets of rules (hours)
+	for rules in "swim --parameter suspicion_mult=4" "lifeguard --parameter suspicion_mult=4" gpumesh; do \
+	  $(BIN)/python -m gpumesh.sim --scenario starved --engine swim --rules $$rules --seeds 200 \
+	    --set share=0.01,0.05,0.1 --set loss=0.01,0.03,0.05 --processes $$(nproc) || exit 1; \
+	done
 
 sim-lifeguard: $(VENV)/.dev  ## Lifeguard's experiments over the whole grid at 128 hosts, three sets of rules (hours)
 	$(BIN)/python -m gpumesh.sim.experiments --processes $$(nproc)

@@ -50,6 +50,16 @@ class Trial:
     duration_s: float = 120.0
     block: str = "process"
 
+    @property
+    def command(self) -> str:
+        """The command that runs this trial again."""
+        kind = "interval" if self.is_interval else "threshold"
+        return (
+            f"python -m gpumesh.sim.experiments --rules {self.rules} --hosts {self.num_hosts} "
+            f"--duration {self.duration_s!r} --block {self.block} --seed {self.seed} "
+            f"--point {kind}:{self.num_members}:{self.blocked_s!r}:{self.free_s!r}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -154,6 +164,18 @@ def trials(
     return found
 
 
+def trial_at(point: str, args: argparse.Namespace, rules: str) -> Trial:
+    """Return the trial of one point, written KIND:C:D:I. Errors: ArgumentTypeError says how to write it."""
+    try:
+        kind, members, blocked_s, free_s = point.split(":")
+        is_interval = {"interval": INTERVAL, "threshold": THRESHOLD}[kind]
+        numbers = int(members), float(blocked_s), float(free_s)
+    except (ValueError, KeyError):
+        message = f"--point {point}: write interval:C:D:I or threshold:C:D:0"
+        raise argparse.ArgumentTypeError(message) from None
+    return Trial(rules, is_interval, *numbers, args.seed, args.hosts, args.duration, args.block)
+
+
 def run_trials(wanted: Sequence[Trial], num_processes: int) -> Iterator[Outcome]:
     """Run trials, several at a time; outcomes come in the order of the trials."""
     if num_processes <= 1:
@@ -187,6 +209,21 @@ def _pair(values: Sequence[float]) -> str:
     return " / ".join("-" if value is None else f"{value:.2f}" for value in shown)
 
 
+def _wanted(args: argparse.Namespace) -> list[Trial]:
+    chosen = [rules for rules in RULES if not args.rules or rules in args.rules]
+    if args.point:
+        return [trial_at(point, args, rules) for rules in chosen for point in args.point]
+    grid = trials(
+        args.sample,
+        args.seed,
+        num_hosts=args.hosts,
+        duration_s=args.duration,
+        repeats=args.repeats,
+        block=args.block,
+    )
+    return [trial for trial in grid if trial.rules in chosen]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the experiments and print the table."""
     parser = argparse.ArgumentParser(description="Lifeguard's interval and threshold experiments.")
@@ -197,17 +234,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--duration", type=float, default=120.0, help="seconds of an interval run")
     parser.add_argument("--block", choices=BLOCKS, default="process", help="what stands still in a member")
     parser.add_argument("--rules", choices=RULES, action="append", help="only these (default: all)")
+    parser.add_argument(
+        "--point", action="append", metavar="KIND:C:D:I", help="only this one, with this seed"
+    )
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args(arguments)
-    wanted = trials(
-        args.sample,
-        args.seed,
-        num_hosts=args.hosts,
-        duration_s=args.duration,
-        repeats=args.repeats,
-        block=args.block,
-    )
-    wanted = [trial for trial in wanted if not args.rules or trial.rules in args.rules]
+    try:
+        wanted = _wanted(args)
+    except argparse.ArgumentTypeError as error:
+        parser.error(str(error))
     outcomes = []
     for outcome in run_trials(wanted, args.processes):
         outcomes.append(outcome)
@@ -215,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(
             f"{trial.rules} {'interval' if trial.is_interval else 'threshold'} C={trial.num_members} "
             f"D={trial.blocked_s} I={trial.free_s} seed={trial.seed}: FP {outcome.num_false}, "
-            f"at healthy {outcome.num_false_at_healthy}\n"
+            f"at healthy {outcome.num_false_at_healthy}\n  again: {trial.command}\n"
         )
         sys.stdout.flush()
     sys.stdout.write("\n".join(table(outcomes)) + "\n")

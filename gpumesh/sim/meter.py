@@ -25,7 +25,7 @@ STEPS_A_BYTE: Final = 20
 STEPS_AN_ADDRESS: Final = 60
 """What each seed adds: a ping goes to it."""
 STEPS_A_ROW: Final = 250
-"""What each member adds where the whole table is walked, as timers do: leases, outlines, the order of probes."""
+"""What each member adds where the whole table is walked: leases, outlines, the order of probes."""
 STEPS_A_SYNCED_MEMBER: Final = 3_000
 """What each member adds where a peer may be told of all: the rows, and all the entries of all the records."""
 

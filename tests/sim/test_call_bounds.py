@@ -1,4 +1,4 @@
-"""What one call into an engine that knows thousands of members takes, against the bound of one that knows none."""
+"""What one call takes where thousands of members are known, against the bound of a host that knows none."""
 
 from __future__ import annotations
 
@@ -95,15 +95,13 @@ def crowded() -> Host:
 
 def test_datagram_takes_no_more_where_thousands_are_known(crowded: Host) -> None:
     accused = [Statement(Reachability.SUSPECT, IDS[number], 1, 0, None, IDS[1]) for number in range(50, 70)]
-    for number, (primary, statements) in enumerate(
-        [
-            (Ping(7, IDS[0]), []),
-            (Ping(8, IDS[0]), accused),
-            (PingReq(9, IDS[30], ADDRESSES[30]), []),
-            (Ack(10, is_stranger=True), []),
-        ],
-        start=1,
-    ):
+    said: list[tuple[Primary, list[Statement]]] = [
+        (Ping(7, IDS[0]), []),
+        (Ping(8, IDS[0]), accused),
+        (PingReq(9, IDS[30], ADDRESSES[30]), []),
+        (Ack(10, is_stranger=True), []),
+    ]
+    for number, (primary, statements) in enumerate(said, start=1):
         data = crowded.datagram(number, primary, statements)
         num_steps = crowded.steps(crowded.node.handle_datagram, data, ADDRESSES[number])
         crowded.drain()

@@ -24,6 +24,7 @@ from gpumesh.sim.scenarios import SCENARIOS
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.ports import MemberChanged
 from gpumesh.swim.statement import Statement
+from tests.sim.replay import again
 
 if TYPE_CHECKING:
     from tests.sim.conftest import FakeWorld, MakeWorld
@@ -135,7 +136,7 @@ def test_engine_that_meets_the_dead_as_living_is_noticed(
 
     monkeypatch.setattr(Belief, "_meet", meet_alive)
     result = run_plan(Plan(scenario, seed, SCENARIOS[scenario].num_hosts))
-    assert "no_resurrection" in {violation.invariant for violation in result.violations}, result.plan.command
+    assert "no_resurrection" in {violation.invariant for violation in result.violations}, again(result)
 
 
 def test_host_that_holds_itself_suspect_is_reported(make_world: MakeWorld) -> None:

@@ -9,6 +9,7 @@ from gpumesh.errors import RejectedError
 from gpumesh.sim import rotation
 from gpumesh.sim.keys import KeyBook
 from gpumesh.sim.plan import Plan, Result, run_plan
+from tests.sim.replay import again
 
 ONE, TWO = FleetKey(b"1" * 32), FleetKey(b"2" * 32)
 
@@ -47,13 +48,14 @@ def test_consul_719_a_host_that_was_off_during_a_rotation_is_back_once_it_has_th
 ) -> None:
     told: list[str] = []
     result = run(seed, told)
-    assert result.is_fine, "\n".join(map(str, result.violations))
+    assert result.is_fine, again(result)
     back = next(number for number, line in enumerate(told) if "starts again" in line)
     removed = [line for line in told[:back] if line.endswith(f"has keys {rotation.NEW.key_id.hex()} now")]
-    assert len(removed) == (5 if is_locked_out else 0), "whether the old key was gone before it came back"
+    was_gone = len(removed) == 5
+    assert was_gone is is_locked_out, f"the old key was gone before it came back\n{again(result)}"
 
 
 def test_a_fleet_that_goes_on_to_accept_a_removed_key_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rotation, "REMOVED", rotation.USED)
     result = run(1)
-    assert "rotation" in {violation.invariant for violation in result.violations}
+    assert "rotation" in {violation.invariant for violation in result.violations}, again(result)

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 from gpumesh.cli.main import main as fleet_main
 from gpumesh.sim.engines import PROFILES
 from gpumesh.sim.plan import Plan, run_plans
+from gpumesh.sim.rules import RULES
 from gpumesh.sim.run import add_arguments, main, plans_of
 from gpumesh.sim.scenarios import SCENARIOS
 
+ROOT = Path(__file__).parents[2]
 NUMBERS = st.one_of(st.floats(allow_nan=False), st.integers(-(10**9), 10**9))
 
 
@@ -41,15 +44,20 @@ def any_plan(draw: st.DrawFn) -> Plan:
         "num_streams": st.integers(4, 4096),
     }
     chosen = draw(st.sets(st.sampled_from(sorted(parameters))))
-    return replace(plan, parameters={name: draw(parameters[name]) for name in sorted(chosen)})
+    rules = draw(st.sampled_from(sorted(RULES)))
+    return replace(plan, rules=rules, parameters={name: draw(parameters[name]) for name in sorted(chosen)})
+
+
+def plans(words: list[str]) -> list[Plan]:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return plans_of(parser.parse_args(words))
 
 
 def plan_of(command: str) -> Plan:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
     words = shlex.split(command)
     assert words[:2] == ["gpumesh", "sim"]
-    [plan] = plans_of(parser.parse_args(words[2:]))
+    [plan] = plans(words[2:])
     return plan
 
 
@@ -71,6 +79,23 @@ def test_replay_command_names_only_what_differs() -> None:
         "gpumesh sim --scenario stall --seed 7 --hosts 12 --engine swim --profile wan "
         "--set share=0.5 --parameter num_indirect=5"
     )
+
+
+def test_several_values_of_a_setting_run_each_seed_with_each() -> None:
+    words = ["--scenario", "starved", "--seeds", "2", "--set", "loss=0.01,0.05", "--set", "share=0.1,0.2"]
+    found = [(plan.seed, plan.settings["loss"], plan.settings["share"]) for plan in plans(words)]
+    assert found == [(seed, loss, share) for seed in (1, 2) for loss in (0.01, 0.05) for share in (0.1, 0.2)]
+
+
+def test_make_sim_long_runs_each_scenario_that_tests_and_keeps_a_fleet_apart_for_a_day() -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("\nsim-long:")[2].partition("\n\n")[0]
+    commands = [line.partition("-m gpumesh.sim ")[2] for line in recipe.splitlines()[1:]]
+    asked = [plan for line in commands for plan in plans(shlex.split(line.replace("$$(nproc)", "2")))]
+    assert {plan.scenario for plan in asked} == {
+        name for name, scenario in SCENARIOS.items() if not scenario.is_experiment
+    }
+    days = [plan for plan in asked if plan.settings.get("least_s") == 86_400.0]
+    assert {(plan.scenario, plan.engine) for plan in days} == {("partition_long", "mesh")}
 
 
 def test_failing_seed_prints_its_violation_and_one_command_that_fails_alike(
@@ -109,6 +134,8 @@ def test_trace_tells_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
         (["--scenario", "crash", "--parameter", "luck=1"], "no parameter 'luck'"),
         (["--scenario", "crash", "--parameter", "probe_timeout_s=9"], "probe_timeout_s"),
         (["--scenario", "crash", "--hosts", "1"], "--hosts at least 2"),
+        (["--scenario", "crash", "--rules", "swim"], "add --engine swim"),
+        (["--scenario", "crash", "--parameter", "num_indirect=5"], "add --engine swim"),
     ],
 )
 def test_wrong_question_is_answered_with_what_is_wrong(
@@ -139,6 +166,14 @@ def test_same_plan_gives_the_same_run_whatever_ran_before_and_under_any_hash_see
         assert process.stderr == ""
         lines.add(process.stdout.splitlines()[-1])
     assert len(lines) == 1
+
+
+def test_rules_of_others_are_measured_and_not_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--scenario", "late_reads", "--engine", "swim", "--rules", "swim", "--seeds", "4", "--json"]
+    assert main(arguments) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum(line["measures"]["num_false"] for line in lines) > 0, "SWIM fails healthy hosts here"
+    assert all("--rules swim" in line["command"] for line in lines)
 
 
 def test_several_processes_give_what_one_gives() -> None:
