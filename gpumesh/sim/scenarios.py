@@ -7,21 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from gpumesh.sim.churn import churn
 from gpumesh.sim.conditions import LinkProfile
+from gpumesh.sim.forming import FORM_LIMIT_S, form, some_hosts
 from gpumesh.sim.gpus import report_of
-from gpumesh.sim.host import SimHost
 from gpumesh.sim.lifeguard import interval, threshold
 from gpumesh.sim.paths import jumbled, one_way_links, rewritten_ports, small_mtu, streams_only
 from gpumesh.sim.returns import partition_long, seed_gone, seed_moved, stopped_long
 from gpumesh.sim.rotation import rotation
-from gpumesh.sim.starvation import starved
+from gpumesh.sim.starvation import late_reads, starved
 from gpumesh.sim.storm import storm
 from gpumesh.sim.world import GPUS_A_HOST, World
 
 Settings = Mapping[str, float]
 Script = Callable[[World, Settings], None]
-
-FORM_LIMIT_S = 20.0
-"""How long a fleet without faults may take to form, from its last start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +37,6 @@ class Scenario:
     """It tests, yet takes minutes a run: ``--scenario all`` leaves it out, ``make sim-long`` has it."""
     is_keyed: bool = False
     link: LinkProfile = field(default_factory=LinkProfile)
-
-
-def form(world: World) -> None:
-    """Start everybody and wait for agreement."""
-    world.start_all(over_s=world.random.uniform(0.0, 3.0))
-    world.run_until_agreed(FORM_LIMIT_S)
-
-
-def some_hosts(world: World, share: float) -> list[SimHost]:
-    """Draw at least one host, at most ``share`` of them."""
-    most = max(1, int(len(world.hosts) * share))
-    return world.random.sample(world.hosts, world.random.randint(1, most))
 
 
 def join(world: World, settings: Settings) -> None:
@@ -116,21 +101,6 @@ def stall(world: World, settings: Settings) -> None:
     world.truth.repair(numbers, world.now)
     world.run_for(20.0)
     world.run_until_agreed(FORM_LIMIT_S)
-
-
-def late_reads(world: World, settings: Settings) -> None:
-    """Let a few starved hosts read their packets late, while their timers run on time."""
-    form(world)
-    victims = some_hosts(world, settings["share"])
-    numbers = [victim.number for victim in victims]
-    world.truth.impair(numbers, world.now)
-    for victim in victims:
-        victim.ingress_delay_s = (settings["least_s"], settings["most_s"])
-    world.run_for(settings["duration_s"])
-    for victim in victims:
-        victim.ingress_delay_s = None
-    world.run_until_agreed(settings["limit_s"])
-    world.truth.repair(numbers, world.now)
 
 
 def suspend(world: World, settings: Settings) -> None:
