@@ -34,7 +34,7 @@ def late_reads(world: World, settings: Settings) -> None:
 
 
 def starved(world: World, settings: Settings) -> None:
-    """The experiment of kinship (bytevader/kinship, docs/results/lifeguard.md), there with 50 and 200 hosts.
+    """Run the experiment of kinship (bytevader/kinship, docs/results/lifeguard.md; there 50 and 200 hosts).
 
     A share of the hosts, at least one, is starved from its start on, for the whole run; some packets are lost
     on all links; a healthy host loses power at ``crash_at_s``.

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
 
 from gpumesh.records.bounds import MAX_QUEUED
-from gpumesh.records.gossip import GossipQueue, num_transmissions
+from gpumesh.records.gossip import GossipQueue, Key, num_transmissions
 
 
 @pytest.mark.parametrize("num_members", [1, 2, 9, 10, 11, 99, 100, 999, 1000, 12345])
@@ -57,6 +58,23 @@ def test_what_never_fits_does_not_block_the_rest_and_ages_out() -> None:
         queue.take(200, num_members=2)
     assert len(queue) == 0
     assert queue.num_shed == 1
+
+
+def test_search_for_what_still_fits_ends_however_many_are_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = GossipQueue()
+    for number in range(MAX_QUEUED):
+        queue.put((str(number), "host"), bytes(97))
+    looked_at = []
+    in_turn = GossipQueue._in_turn
+
+    def counted(self: GossipQueue) -> Iterator[tuple[int, Key, bytes]]:
+        for item in in_turn(self):
+            looked_at.append(item)
+            yield item
+
+    monkeypatch.setattr(GossipQueue, "_in_turn", counted)
+    assert len(queue.take(150, num_members=1000)) == 1
+    assert len(looked_at) <= 40
 
 
 def test_queue_is_bounded_when_something_is_put_in() -> None:

@@ -149,6 +149,21 @@ def test_hosts_that_read_late_make_nobody_fail_a_healthy_one(seed: int) -> None:
     assert result.measures.num_false == 0, again(result)
 
 
+@pytest.mark.parametrize("rules", list(RULES))
+def test_starved_hosts_make_plain_swim_alone_fail_the_living(rules: str) -> None:
+    # memberlist's shortest suspicion for ten hosts, 4 s, where others' rules judge.
+    parameters = {} if rules == "gpumesh" else {"suspicion_mult": 4 / 1.5}
+    plans = [
+        Plan("starved", seed, 10, "swim", settings={"share": 0.2}, parameters=parameters, rules=rules)
+        for seed in range(1, 3)
+    ]
+    results = list(map(run_plan, plans))
+    failed = [
+        result for result in results if result.measures.num_false + result.measures.num_impaired_failed > 0
+    ]
+    assert bool(failed) is (rules == "swim"), "\n".join(map(again, failed or results))
+
+
 @pytest.mark.parametrize(("power", "most_s"), [(0.0, 3.5), (1.0, 6.0)])
 def test_crash_is_known_to_all_of_32_hosts_in_half_of_what_the_peers_take(
     power: float, most_s: float
