@@ -27,6 +27,8 @@ _COLUMNS: Final = (
     Column("PCI", drop=5),
     Column("UUID", drop=6),
 )
+_WAYS: Final = {"stream": " (streams only)", "return": " (not reached there, but where it calls from)"}
+"""What is told of a host's address when datagrams do not reach it there."""
 
 
 def configure_status(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +76,7 @@ def _facts(host: Document) -> list[tuple[str, str]]:
         ("health", f"host {host['verdict']}, {_gpu_health(host['gpus'])}"),
         ("driver", _driver(host)),
         ("heard", "this host" if host["self"] else age(host["evidence_age_s"])),
-        ("address", host["address"] + (" (streams only)" if host["transport"] != "udp" else "")),
+        ("address", host["address"] + _WAYS.get(host["transport"], "")),
         ("work", _admission(host)),
         ("id", f"{host['host_id']}, run {host['epoch']}" + _uptime(host)),
     ]
