@@ -60,9 +60,14 @@ class Router:
         ip("-n", self.port.netns, "link", "set", "eth0", "down")
         ip("-n", self.port.netns, "link", "set", "eth0", "up")
 
-    def swallow_above(self, mtu_bytes: int) -> None:
-        """Carry no larger packets between the hidden host and the switch, and do not say so."""
+    def swallow_above(self, mtu_bytes: int, *, host_knows: bool) -> None:
+        """Carry no larger packets between the hidden host and the switch, and do not say so.
+
+        `host_knows`: the hidden host has the line's size as its own; otherwise what it sends is lost, too.
+        """
         ip("-n", self.port.netns, "link", "set", "inside", "mtu", str(mtu_bytes))
+        if host_knows:
+            ip("-n", self.hidden_netns, "link", "set", "eth0", "mtu", str(mtu_bytes))
         # Segments that the kernel keeps together for speed would slip through as one.
         for netns in (self.hidden_netns, self.port.netns):
             ip("-n", netns, "link", "set", "eth0", "gso_max_segs", "1")

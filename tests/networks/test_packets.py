@@ -38,13 +38,13 @@ def await_cards(daemons: Daemons) -> float:
     return until(lambda: all(view == expected for view in seen().values()), seen)
 
 
-@pytest.mark.parametrize("mtu_bytes", [1280, 576])
+@pytest.mark.parametrize(("mtu_bytes", "host_knows"), [(1280, False), (576, True)])
 def test_a_path_that_swallows_larger_packets_and_does_not_say_so_carries_the_fleet(
-    mtu_bytes: int, network: Network, ports: dict[str, Port], daemons: Daemons
+    mtu_bytes: int, host_knows: bool, network: Network, ports: dict[str, Port], daemons: Daemons
 ) -> None:
     router = Router.before("hidden", network)
     router.lead_in(*ports.values())
-    router.swallow_above(mtu_bytes)
+    router.swallow_above(mtu_bytes, host_knows=host_knows)
     daemons.add("hidden", router.hidden_netns, [f"{ports['a'].address}:{PORT}"], cards=CARDS)
     daemons.start("a", "b", "c")
     daemons.await_ready()
