@@ -4,6 +4,19 @@ Whose fault an error is decides its branch: the operator's configuration, a peer
 state directory, the driver, or the person at the command line. Each message names what to do.
 """
 
+from collections.abc import Iterable
+
+_LONGEST_WORD = 40
+"""What is longer than any name of ours resembles none, and comparing costs the square of the length."""
+
+
+def did_you_mean(given: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the hint for a name that nobody knows: the known one that it resembles, else ``otherwise``."""
+    import difflib  # noqa: PLC0415 - a daemon that nobody asks for what does not exist does without it
+
+    near = difflib.get_close_matches(given[:_LONGEST_WORD], known, n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
+
 
 class GpumeshError(Exception):
     """Any fault that gpumesh detected itself and can put into words."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import io
 import os
 import sys
@@ -16,7 +15,7 @@ from gpumesh.cli.commands import COMMANDS, Command
 from gpumesh.cli.problem import ProblemError
 from gpumesh.cli.session import Session
 from gpumesh.cli.terminal import Terminal
-from gpumesh.errors import ConfigError, GpumeshError, RequestError, UnreachableError
+from gpumesh.errors import ConfigError, GpumeshError, RequestError, UnreachableError, did_you_mean
 
 _SERVER_FAULT: Final = 500
 _INTERRUPTED: Final = 130
@@ -51,8 +50,7 @@ def parse(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     known = {command.name: command for command in COMMANDS}
     command = known.get(options.command)
     if command is None:
-        near = difflib.get_close_matches(options.command, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "`gpumesh --help` lists the commands"
+        hint = did_you_mean(options.command, known, "`gpumesh --help` lists the commands")
         top.error(f"unknown command {options.command!r}; {hint}")
     parser = argparse.ArgumentParser(
         prog=f"gpumesh {command.name}", description=f"{command.summary[0].upper()}{command.summary[1:]}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from gpumesh.cli.session import Session
 
@@ -14,6 +15,8 @@ def configure_daemon(parser: argparse.ArgumentParser) -> None:
 
 def run_daemon(_: argparse.Namespace, session: Session) -> int:
     """Run until a signal ends it."""
+    # aiohttp's lists of signal handlers: compiled, they alone load the C++ library, a MiB in each daemon.
+    os.environ.setdefault("FROZENLIST_NO_EXTENSIONS", "1")
     from gpumesh.daemon.main import run  # noqa: PLC0415 - other commands need not load the daemon
 
     return run(session.config_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields, replace
@@ -12,7 +11,7 @@ from typing import Any, Final
 from gpumesh.config.fields import Setting
 from gpumesh.config.files import read_regular
 from gpumesh.config.schema import Config
-from gpumesh.errors import ConfigError
+from gpumesh.errors import ConfigError, did_you_mean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -88,8 +87,7 @@ def _section(item: Field[Any], table: Mapping[str, Any], source: str) -> Any:
 def _refuse_unknown(given: Iterable[str], known: Mapping[str, object], source: str, kind: str) -> None:
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(known)
+            hint = did_you_mean(key, known, "known: " + ", ".join(known))
             raise ConfigError(f"{source}: {key}: unknown {kind}; {hint}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 from gpumesh.config import Config, load
 from gpumesh.daemon.app import Daemon
+from gpumesh.daemon.footprint import settle_memory
 from gpumesh.daemon.logs import set_up_logging
 from gpumesh.daemon.notify import Notifier
 from gpumesh.daemon.shortages import Shortages
@@ -55,8 +55,7 @@ async def _serve(config: Config, config_path: Path | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.begin_stop)
     loop.add_signal_handler(signal.SIGHUP, _reload, daemon, config_path)
-    gc.collect()
-    gc.freeze()  # modules and configuration live as long as the process: no collection need walk them again
+    settle_memory()
     notifier.ready()
     try:
         await daemon.wait()

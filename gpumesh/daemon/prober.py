@@ -23,7 +23,6 @@ from gpumesh.daemon.library_traces import library_traces
 from gpumesh.daemon.prober_process import ProberProcess
 from gpumesh.daemon.prober_wire import Backend, device_state, driver_info
 from gpumesh.health.devices import DeviceState, DriverInfo, Probe, XidEvent
-from gpumesh.health.simulated import load_profile
 
 START_S: Final = 10.0
 """How long a child may take to start; this is the interpreter's time, not the driver's."""
@@ -90,8 +89,11 @@ class Prober:
         patience_s: float | None = None,
         kill_after_s: float = KILL_AFTER_S,
     ) -> None:
-        for name in gpu.simulated:
-            load_profile(name)
+        if gpu.simulated:
+            from gpumesh.health.simulated import load_profile  # noqa: PLC0415 - hosts with real cards need it not
+
+            for name in gpu.simulated:
+                load_profile(name)
         faults = str(Path(gpu.simulated_faults).absolute()) if gpu.simulated_faults else ""
         self._backend = Backend(gpu.backend, host, gpu.simulated, faults, str(root))
         self._deadline_s = gpu.deadline_s

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Final
 
-from gpumesh.errors import RequestError
+from gpumesh.errors import RequestError, did_you_mean
 from gpumesh.model import Request
 
 FIELDS: Final = (
@@ -104,8 +103,7 @@ def _collect(parameters: Iterable[tuple[str, str]]) -> tuple[dict[str, str], dic
 
 
 def _hint(name: str) -> str:
-    near = difflib.get_close_matches(name[:40], FIELDS, n=1)
-    return f"did you mean {near[0]}?" if near else "known: " + ", ".join(FIELDS)
+    return did_you_mean(name, FIELDS, "known: " + ", ".join(FIELDS))
 
 
 def _key(value: str) -> str:

@@ -53,8 +53,8 @@ class Meter:
 
     def measure(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, int]:
         """Return what the call returns, and its steps."""
-        # A collection that happens to fall into this call frees what others left and calls those who asked to be
-        # told of it: steps, but not this call's.
+        # A collection that happens to fall into this call frees what others left and calls those who asked to
+        # be told of it: steps, but not this call's.
         is_collecting = gc.isenabled()
         gc.disable()
         before = next(self._ticks)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from http import HTTPStatus
 from typing import Final
 
+from gpumesh.errors import did_you_mean
 from gpumesh.model import HostView, View
 from gpumesh.status.problem import ProblemError
 
@@ -27,8 +27,8 @@ def find_host(view: View, wanted: str) -> HostView:
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        near = difflib.get_close_matches(wanted, [host.name for host in view.hosts], n=1)
-        hint = f"did you mean {near[0]}?" if near else "`gpumesh fleet` and /v1/fleet list all"
+        names = [host.name for host in view.hosts]
+        hint = did_you_mean(wanted, names, "`gpumesh fleet` and /v1/fleet list all")
         raise ProblemError(
             HTTPStatus.NOT_FOUND, f"no host {wanted!r} in this fleet; {hint}", kind="no-such-host"
         )

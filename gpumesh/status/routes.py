@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from aiohttp import web
 
+from gpumesh.errors import did_you_mean
 from gpumesh.status.problem import Handler, ProblemError
 
 
@@ -54,11 +54,8 @@ def check_query(keys: Iterable[str], parameters: Iterable[Parameter]) -> None:
         if any(parameter.takes(key) for parameter in known):
             continue
         names = [parameter.name for parameter in known]
-        near = difflib.get_close_matches(key, names, n=1)
-        if near:
-            hint = f"did you mean {near[0]}?"
-        else:
-            hint = "known: " + ", ".join(names) if names else "this resource takes none"
+        all_names = "known: " + ", ".join(names) if names else "this resource takes none"
+        hint = did_you_mean(key, names, all_names)
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, f"unknown query key {key!r}; {hint}", kind="unknown-query-key"
         )

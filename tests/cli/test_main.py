@@ -158,6 +158,7 @@ def test_the_daemon_loads_what_it_needs_only_when_it_does() -> None:
     loaded = set(outcome.stdout.split())
     assert {"aiohttp.web", "gpumesh.daemon.app"} <= loaded
     assert not loaded & {"prometheus_client", "gpumesh.cli.client", "pynvml", "sdnotify"}
+    assert not loaded & {"difflib", "gpumesh.health.simulated", "gpumesh.health.describe", "gpumesh.sim"}
 
 
 class Screen(io.StringIO):
