@@ -325,7 +325,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "closed_router",
             "one host is behind a router that lets in answers only, and forgets",
             closed_router,
-            {"forget_s": 10.0, "form_s": 60.0, "duration_s": 120.0, "limit_s": 30.0},
+            {"forget_s": 30.0, "form_s": 60.0, "duration_s": 180.0, "limit_s": 30.0},
         ),
         Scenario(
             "one_way_links",
