@@ -25,7 +25,7 @@ from gpumesh.config.keyring import new_key
 from gpumesh.errors import UnreachableError
 
 PORT = 7977
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 """For what must come to pass: far more than it takes, for machines with two busy processors."""
 
 
