@@ -8,7 +8,7 @@ from typing import Final
 
 from gpumesh.config import HealthConfig
 from gpumesh.health.checks import CHECKS
-from gpumesh.health.rules import Check, Rule
+from gpumesh.health.rules import Check, Rule, about
 
 _DEFAULTS: Final = HealthConfig()
 _INTRO: Final = f"""\
@@ -62,20 +62,22 @@ def _check(check: Check) -> str:
     rows = [_row(rule) for rule in check.rules]
     advice = [f"- `{rule.code}`: {rule.advice}." for rule in check.rules if rule.advice]
     told = ["", "What to do:", "", *advice] if advice else []
-    return "\n".join(
-        [f"## `{check.name}`", "", check.about.strip().replace("``", "`"), "", *head, *rows, *told, ""]
-    )
+    return "\n".join([f"## `{check.name}`", "", about(check).replace("``", "`"), "", *head, *rows, *told, ""])
+
+
+def threshold_of(rule: Rule) -> str:
+    """Return when a rule's finding is seen, with the defaults in place."""
+    return rule.threshold.format_map({key: _default(key) for key in rule.settings})
 
 
 def _row(rule: Rule) -> str:
     clear_s, stand_s = rule.goes_after_s(_DEFAULTS), rule.stands_after_s(_DEFAULTS)
     clear = _length(clear_s) if clear_s else f"{_DEFAULTS.clean_looks} looks"
     stand = _length(stand_s) if stand_s else "at once"
-    shown = {key: _default(key) for key in rule.settings}
     settings = ", ".join(f"`{key}`" for key in rule.settings)
     cells = (
         f"`{rule.code}`",
-        rule.threshold.format_map(shown),
+        threshold_of(rule),
         rule.severity,
         stand,
         clear,

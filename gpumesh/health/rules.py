@@ -1,7 +1,9 @@
 """What a check is made of: rules as data, symptoms seen in one look, and what the look shows.
 
-A rule stands once, here as a value, and from it come the finding's severity and action, the hysteresis, and
-the row in docs/health.md. Adding a check is one file in ``checks/`` and one line in its registry.
+A rule stands as a value, and from it come the finding's severity and action, the hysteresis, and the row in
+docs/health.md. The docstring of a check's file says what it looks for, and ends with a block that states each
+rule's threshold and source; a test holds it to the rules. Adding a check is one file in ``checks/`` and one
+line in its registry.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from gpumesh.model import Action, Baseline, Scalar, Severity
 
 HOST: Final = "host"
 """The subject of findings about the host itself."""
+THRESHOLDS: Final = "Thresholds:"
+"""The line that begins the last block of a check's docstring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +148,8 @@ class HostCheck:
     """A check of the whole look."""
 
     name: str
-    about: str
-    """Its documentation: what, why and what it leaves alone."""
+    docstring: str
+    """Its file's: what it looks for, why and what it leaves alone; then each rule's threshold and source."""
     rules: tuple[Rule, ...]
     start: Callable[[Config], SeeHost]
     """Returns a fresh check; one that remembers keeps its state in what it returns."""
@@ -156,13 +160,18 @@ class CardCheck:
     """A check of each card by itself."""
 
     name: str
-    about: str
+    docstring: str
     rules: tuple[Rule, ...]
     start: Callable[[Config], SeeCard]
     scope: Scope = Scope.READING
 
 
 Check = HostCheck | CardCheck
+
+
+def about(check: Check) -> str:
+    """Return what a check's docstring says before its block of thresholds."""
+    return check.docstring.partition(f"\n{THRESHOLDS}\n")[0].strip()
 
 
 def subject_of(uuid: str) -> str:

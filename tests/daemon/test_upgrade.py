@@ -80,7 +80,7 @@ async def test_device_plugin_221_an_unattended_upgrade_is_told_at_once_though_nv
     child = host.prober.child_pid
     host.install(NEW)
     report = await host.look()
-    told = next(finding for finding in report.findings if finding.check == "driver")
+    told = next(finding for finding in report.findings if finding.check == "driver-library")
     assert told.reason == f"the driver was upgraded while it ran: kernel module {OLD}, library {NEW}"
     assert "running work is fine" in told.advice
     # No new work, and what runs is left alone: the card is well, and the process that reads it goes on.

@@ -40,7 +40,7 @@ def test_device_plugin_221_a_library_unlike_the_module_is_told_with_both_version
     site.look()
     assert site.state() is HostState.READY
     upgrade_underneath(site, tmp_path)
-    finding = told(site.look(), "driver")
+    finding = told(site.look(), "driver-library")
     assert finding.evidence["code"] == "mismatch"
     assert "kernel module 535.161.07, library 535.183.01" in finding.reason
     assert site.state() is HostState.UNHEALTHY
@@ -51,7 +51,7 @@ def test_shine_cluster_30_what_runs_through_an_upgrade_is_left_alone(site: Site,
     slot = site.cards.add_gpu("rtx-4080-super", load="loaded")
     site.look()
     upgrade_underneath(site, tmp_path)
-    finding = told(site.look(), "driver")
+    finding = told(site.look(), "driver-library")
     assert "running work is fine" in finding.advice
     assert site.gpu(slot).verdict is Verdict.UNKNOWN, "not known, and not lost"
     assert site.gpu(slot).findings == ()

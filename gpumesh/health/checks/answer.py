@@ -1,6 +1,15 @@
 """Does each card answer, where the driver itself does: a card that cannot be read is unknown, never healthy.
 
 A card that the driver cannot reach at all is the inventory's matter (lost).
+
+Thresholds:
+
+- ``reset-required``: the driver says that this card must be reset (16). Source: NVML return codes.
+- ``no-permission``: the driver refuses to read this card (4). Source: NVML return codes; MIG in a container
+  gives this for memory.
+- ``error``: the card answers with any other error. Source: NVML return codes; gpud#1180.
+- ``partial``: the card was read, but some call on it failed, for 15 s. Keys: ``partial_after``. Source: own
+  judgement: not supported is absent, any other refusal is a sign.
 """
 
 from __future__ import annotations

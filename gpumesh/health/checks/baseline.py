@@ -8,6 +8,14 @@ specifications name the cards that are here.
 In mode ``warn`` an item that is not met is told and changes nothing: a café fleet with newer drivers goes
 on working, and everybody can read that it differs. In mode ``enforce`` the host takes no work until it is
 met, and an item that cannot be read is not taken for met.
+
+Thresholds:
+
+- ``unmet``: an item is not met, mode warn. Source: the baseline file (baseline.file), or the built-in one.
+- ``unmet-enforced``: an item is not met, mode enforce. Source: the baseline file (baseline.file), or the
+  built-in one.
+- ``unknown-enforced``: an item cannot be read, mode enforce. Source: the baseline file (baseline.file), or
+  the built-in one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,22 @@
-"""Does the driver answer at all: absent, of another version than its library, hung, or failing.
+"""Does the driver answer at all: absent, hung, failing, or without a card.
 
 The daemon stays up through all of these and asks again; the finding goes when the driver comes
 (nvidia_gpu_exporter#65). A hung driver is left alone: nothing is started behind it; that it hangs is
-kept on disk, and the daemon's next run tells it from its start until the driver answers. After an unattended
-upgrade running work is fine and only new work fails, so the host is drained, not killed
-(k8s-device-plugin#221).
+kept on disk, and the daemon's next run tells it from its start until the driver answers. A driver that
+refuses, or lists nothing, since its library is of another version is told by ``driver-library`` alone.
+
+Thresholds:
+
+- ``no-gpu``: no driver, and no NVIDIA display controller on the PCI bus. Source: NVML return codes; sysfs.
+- ``no-library``: NVML's library is not installed (12). Source: NVML return codes.
+- ``not-loaded``: the kernel module is not loaded (9). Source: NVML return codes.
+- ``nouveau``: no driver, and nouveau is loaded in its place. Source: NVML return codes; sysfs.
+- ``no-permission``: the driver refuses this user (4). Source: NVML return codes.
+- ``hung``: a look did not end within gpu.deadline. Source: open-gpu-kernel-modules#446 (Xid 119: each call
+  blocks 45 s), go-nvml#152, gpud#117, NVSentinel#1748.
+- ``error``: the driver, or the process that asks it, ends with any other error. Source: NVML return codes.
+- ``empty``: the driver answers, and lists no card on a host where none was ever known. Source: own judgement:
+  nothing can be lent.
 """
 
 from __future__ import annotations
@@ -14,8 +26,8 @@ from datetime import datetime, timezone
 from typing import Final
 
 from gpumesh.config import Config
+from gpumesh.health.checks import driver_library
 from gpumesh.health.devices import Probe
-from gpumesh.health.hostprobe import HostProbe
 from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom
 from gpumesh.model import Action, Severity
 
@@ -23,7 +35,6 @@ NAME: Final = "driver"
 CODE_NO_PERMISSION: Final = 4
 CODE_NOT_LOADED: Final = 9
 CODE_NO_LIBRARY: Final = 12
-CODE_MISMATCH: Final = 18
 _SOURCE: Final = "NVML return codes"
 
 NO_GPU = Rule(
@@ -64,26 +75,6 @@ NOUVEAU = Rule(
     Action.CONFIGURE,
     _SOURCE + "; sysfs",
     advice="nouveau holds the cards: blacklist it, rebuild the initramfs, reboot",
-)
-MISMATCH = Rule(
-    NAME,
-    "mismatch",
-    "the kernel module and the library are of different versions (18)",
-    Severity.CRITICAL,
-    Action.REBOOT,
-    "NVML return codes; k8s-device-plugin#221, shine-cluster#30",
-    advice="running work is fine, new work fails: drain the host, then reboot it or reload the nvidia "
-    "modules",
-)
-UPGRADED = Rule(
-    NAME,
-    "upgraded",
-    "the libraries on disk are all of other versions than the kernel module that is loaded",
-    Severity.CRITICAL,
-    Action.REBOOT,
-    "k8s-device-plugin#221, shine-cluster#30: an unattended upgrade, and the host stayed ready",
-    advice="running work is fine, new work fails: drain the host, then reboot it or reload the nvidia "
-    "modules",
 )
 NO_PERMISSION = Rule(
     NAME,
@@ -129,14 +120,13 @@ def see(look: Look) -> Iterator[Symptom]:
     probe = look.probe
     if probe.is_hung:
         yield hung(probe, look.unix)
+    elif driver_library.is_seen(look):
+        return
     elif probe.driver is None:
         yield _absent(look)
     elif probe.error:
         reason = f"the driver answers with an error: {probe.error}"
         yield Symptom(FAILING, HOST, reason, {"nvml_code": probe.error_code})
-    elif _is_upgraded(look.host):
-        versions = f"kernel module {look.host.module_version}, library {look.host.library_versions[0]}"
-        yield Symptom(UPGRADED, HOST, f"the driver was upgraded while it ran: {versions}")
     elif probe.num_devices == 0 and not look.stock.inventory.cards:
         if look.pci_addresses == frozenset():
             reason = f"driver {probe.driver.driver_version} is there, but no NVIDIA GPU on the PCI bus"
@@ -156,18 +146,6 @@ def hung(probe: Probe, unix: float) -> Symptom:
     )
 
 
-def _is_upgraded(host: HostProbe) -> bool:
-    """Say whether a program that starts now loads a library that the module refuses.
-
-    Our own child goes on with the library that it loaded before, so that NVML does not tell.
-    """
-    return (
-        host.module_version is not None
-        and bool(host.library_versions)
-        and host.module_version not in host.library_versions
-    )
-
-
 def _absent(look: Look) -> Symptom:
     code = look.probe.error_code
     evidence = {"nvml_code": code}
@@ -181,9 +159,6 @@ def _absent(look: Look) -> Symptom:
         )
     if code == CODE_NOT_LOADED:
         return Symptom(NOT_LOADED, HOST, "the NVIDIA kernel module is not loaded (NVML 9)", evidence)
-    if code == CODE_MISMATCH:
-        said = look.probe.error or "the loaded kernel module and the installed library differ"
-        return Symptom(MISMATCH, HOST, f"the driver was upgraded while it ran: {said}", evidence)
     if code == CODE_NO_PERMISSION:
         return Symptom(NO_PERMISSION, HOST, "the NVIDIA driver refuses this user (NVML 4)", evidence)
     said = look.probe.error or "no words were given"
@@ -197,6 +172,6 @@ def _start(_config: Config) -> SeeHost:
 CHECK = HostCheck(
     NAME,
     __doc__,
-    (NO_GPU, NO_LIBRARY, NOT_LOADED, NOUVEAU, MISMATCH, UPGRADED, NO_PERMISSION, HUNG, FAILING, EMPTY),
+    (NO_GPU, NO_LIBRARY, NOT_LOADED, NOUVEAU, NO_PERMISSION, HUNG, FAILING, EMPTY),
     _start,
 )

@@ -4,6 +4,21 @@ Volatile counts start again at zero with a reset, so a finding goes with the cur
 ECC works and no fault, until there are very many; the caches (SRAM) and the memory (DRAM) have limits of
 their own, and a card that comes towards one within a day is told before. Cards without ECC (GeForce) say
 nothing and are not judged; nor is a location that an older card does not tell apart.
+
+Thresholds:
+
+- ``uncorrected``: 1 uncorrected error or more since the last reset (volatile count). Keys:
+  ``ecc_uncorrected``. Source: DCGM, gpud, NVSentinel and Azure's checks agree.
+- ``sram-limit``: the driver says that the card's caches had more errors than they may. Source: NVML's SRAM
+  threshold, as DCGM takes it; told to root alone.
+- ``sram-corrected``: 10000 corrected errors or more in the caches since the last reset. Keys:
+  ``ecc_sram_corrected``. Source: Azure's node health checks: azurehpc#649, azurehpc#650.
+- ``dram-corrected``: 20000000 corrected errors or more in the memory since the last reset. Keys:
+  ``ecc_dram_corrected``. Source: Azure's node health checks: azurehpc#649, azurehpc#650.
+- ``sram-rising``: 1000 corrected errors or more in the caches within an hour. Keys: ``ecc_sram_rate``.
+  Source: own judgement: Azure's limit would be reached within a day; Xid 92 is no more than a note either.
+- ``dram-rising``: 1000000 corrected errors or more in the memory within an hour. Keys: ``ecc_dram_rate``.
+  Source: own judgement: Azure's limit would be reached within a day; Xid 92 is no more than a note either.
 """
 
 from __future__ import annotations

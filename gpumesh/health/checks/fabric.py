@@ -2,6 +2,13 @@
 
 Until then each program ends with cudaErrorSystemNotReady (802), while the card looks idle and healthy. After
 a boot the registration takes its time. Cards without a fabric say nothing and are not judged.
+
+Thresholds:
+
+- ``not-ready``: the card's registration with the fabric is not completed, for 5 min. Keys: ``fabric_after``.
+  Source: NVIDIA's Fabric Manager user guide; 5 min are own judgement.
+- ``failed``: the card's registration with the fabric ended with an error. Source: NVIDIA's Fabric Manager
+  user guide.
 """
 
 from __future__ import annotations

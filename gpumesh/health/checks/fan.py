@@ -2,6 +2,11 @@
 
 Many GeForce cards stop their fans on purpose while they are cool (4080S capture: 0 % at 46 °C). Cards
 without a fan of their own (L40S, H100) say nothing and are not judged.
+
+Thresholds:
+
+- ``stopped``: 0 % at 70 °C or more, for 1 min. Keys: ``fan_hot``, ``fan_after``. Source: own judgement: cards
+  that rest their fans start them between 50 and 60 °C.
 """
 
 from __future__ import annotations

@@ -4,6 +4,26 @@ A card that is gone is its own fault and not its host's: the finding stands on t
 stay in service (k8s-device-plugin#231). A driver that has not finished answering proves nothing, and
 findings are held. A card taken out on purpose is forgotten when ``gpu.expected`` says how many there must
 be and that many are here, or when another card stands in its slot.
+
+Thresholds:
+
+- ``lost``: a known card is not listed by the driver, or its handle answers 15, 28 or an unknown error.
+  Source: NVML return codes; go-nvml and gpud#1180: one bad handle must not hide the others.
+- ``moved``: a known UUID answers at another PCI address. Keys: ``told_for``. Source: own judgement: told,
+  since a card that nobody moved points at a riser or a renumbered bus.
+- ``added``: a UUID that was never seen here. Keys: ``told_for``. Source: own judgement: told for a day.
+- ``replaced``: another UUID answers at the PCI address of a known card that is gone. Keys: ``told_for``.
+  Source: own judgement: told for a day; the old card is forgotten.
+- ``duplicate``: two cards claim one UUID. Source: own judgement: work is placed by UUID, so neither can be
+  addressed.
+- ``expected``: fewer cards than gpu.expected, beyond those told as lost. Source: the operator's own word.
+- ``more-than-expected``: more cards than gpu.expected. Source: the operator's own word.
+- ``pci``: an NVIDIA display controller on the PCI bus that the driver does not list, for 30 s. Keys:
+  ``pci_after``. Source: NVSentinel#684; 30 s because a driver takes its cards one after the other.
+- ``handle``: a card that the driver counts but gives no handle or UUID for, and that no known card explains.
+  Source: gpud#1180, k8s-device-plugin#338.
+- ``file``: the inventory kept on disk is not one. Source: own judgement: a damaged memory must be told, not
+  trusted.
 """
 
 from __future__ import annotations

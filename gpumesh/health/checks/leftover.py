@@ -7,6 +7,15 @@ tell is not judged: in a container numbers are others, and hidden processes are 
 
 A process that lives on after its job is not told from one that is meant to be there: who started it for what
 is known only to what runs the jobs, and this version runs none.
+
+Thresholds:
+
+- ``ended``: the driver lists a process that the kernel does not know, for 10 min. Keys: ``leftover_after``.
+  Source: VisEdit#5; ten minutes are own judgement.
+- ``defunct``: a process on the card is defunct, for 10 min. Keys: ``leftover_after``. Source:
+  pytorch/examples#137, mxnet#4242, openpai#5528; ten minutes are own judgement.
+- ``waiting``: a process on the card waits inside the kernel at every look, for 10 min. Keys:
+  ``leftover_after``. Source: openpai#5528, coolgpus#8; ten minutes are own judgement.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 With MIG on, work runs on instances only. A card without any refuses each job although it looks idle and
 healthy; during a reconfiguration that is so for a moment.
+
+Thresholds:
+
+- ``no-instances``: MIG is on and holds no instance, for 1 min. Keys: ``mig_after``. Source: NVIDIA's MIG user
+  guide: CUDA finds no device on such a card.
+- ``pending``: MIG is to be switched and waits for a reset, for 1 min. Keys: ``mig_after``. Source: NVML's
+  pending MIG mode.
 """
 
 from __future__ import annotations

@@ -5,6 +5,19 @@ board leads out only some of its links (azurehpc-health-checks#162: 12 of 18) re
 are well. What was up is remembered while the daemon runs. Where cards sit on NVLink switches each has all its
 links, so there a card with fewer than another of its kind on the same host is told too, although nobody saw
 them go (gpud#1085: all inactive, and healthy). Links are asked for once in a while, errors at each look.
+
+Thresholds:
+
+- ``down``: a link that was seen up is down, for 1 min. Keys: ``nvlink_down_after``. Source: DCGM; azhpc-
+  diagnostics#73. Links never seen up are left alone: NVSentinel#1481, DCGM#49, azurehpc-health-checks#162.
+- ``fewer``: in an NVLink fabric, fewer links up than another card of its model here, for 1 min. Keys:
+  ``nvlink_down_after``. Source: gpud#1085.
+- ``crc``: 100 CRC errors a second or more, over a minute, for 1 min more. Keys: ``nvlink_crc``,
+  ``nvlink_errors_after``. Source: DCGM: fewer are how links live.
+- ``replays``: 1 replay a minute or more, over a minute, for 1 min more. Keys: ``nvlink_replays``,
+  ``nvlink_errors_after``. Source: DCGM fails at the first within a minute.
+- ``recoveries``: 1 recovery a minute or more, over a minute, for 1 min more. Keys: ``nvlink_recoveries``,
+  ``nvlink_errors_after``. Source: DCGM fails at the first within a minute.
 """
 
 from __future__ import annotations

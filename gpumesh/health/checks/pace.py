@@ -2,6 +2,11 @@
 
 Without persistence mode the driver starts each card for every look and a call can take seconds
 (netdata#14522).
+
+Thresholds:
+
+- ``slow``: a look takes more than 5 s, or more than half of gpu.deadline, for 1 min. Keys: ``slow_look``,
+  ``slow_look_after``. Source: nvidia_gpu_exporter: slow above 5 s; netdata#14522.
 """
 
 from __future__ import annotations

@@ -4,6 +4,14 @@ NVML's maxima already take the slot into account, so a card in a short slot is n
 card lowers its link generation to save power (nvtop#6): that is healthy, and only under load a fault
 (open-gpu-kernel-modules#1010). Compute on GeForce runs at P2, so P0 to P2 count as load when the card is in
 use.
+
+Thresholds:
+
+- ``width``: fewer lanes than card and slot allow, for 1 min. Keys: ``pcie_after``. Source: own judgement:
+  lanes do not change with load.
+- ``generation``: a lower link generation than card and slot allow while in use (P0 to P2, at least 20 %
+  utilised), for 1 min. Keys: ``link_load``, ``pcie_after``. Source: DCGM judges it at P0 only; nvtop#6, open-
+  gpu-kernel-modules#1010.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 Without it the driver lets go of a card that nobody uses, and each start of a job pays for its initialisation
 (netdata#14522: 6 s a call). On GeForce cards, whose desktop keeps them open, off is how they come and nothing
 is said; a fleet that wants it there too requires it in its baseline.
+
+Thresholds:
+
+- ``off``: persistence mode is off on a card that is no GeForce. Source: NVIDIA's driver persistence guide;
+  netdata#14522.
 """
 
 from __future__ import annotations

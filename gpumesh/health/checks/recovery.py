@@ -1,4 +1,13 @@
-"""What the driver itself says must be done to recover this card (NVML field 230, newer drivers)."""
+"""What the driver itself says must be done to recover this card (NVML field 230, newer drivers).
+
+Thresholds:
+
+- ``reset``: GPU reset (1) or bus reset (6). Source: NVML field 230; nvidia_gpu_exporter.
+- ``reboot``: node reboot (2) or system reboot (7). Source: NVML field 230; nvidia_gpu_exporter.
+- ``drain``: drain peer-to-peer work (3), drain and reset (4), or recover the IMEX domain (5). Source: NVML
+  field 230; nvidia_gpu_exporter.
+- ``other``: a number that this version does not know. Source: NVML field 230; nvidia_gpu_exporter.
+"""
 
 from __future__ import annotations
 

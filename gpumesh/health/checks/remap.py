@@ -2,6 +2,12 @@
 
 Remapped rows are a card mending itself and no fault; a remap that waits needs a reset, one that failed a
 new card.
+
+Thresholds:
+
+- ``failed``: a remap failed: no spare row was left. Source: DCGM; NVIDIA's GPU memory error management.
+- ``pending``: a remap waits for a reset. Source: DCGM; NVIDIA's GPU memory error management.
+- ``many``: 512 or more rows remapped after uncorrectable errors. Keys: ``remapped_rows``. Source: DCGM.
 """
 
 from __future__ import annotations

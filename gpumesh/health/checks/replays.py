@@ -3,6 +3,11 @@
 A few replays are how PCIe mends itself, and a fast, wide link may have more of them (DCGM#184: one number for
 all gave false alarms). The generation is the highest that card and slot can do: changing speed itself costs
 replays, and a card at rest would be judged by the strictest row.
+
+Thresholds:
+
+- ``many``: more replays a minute and lane than 0.15/0.3/0.48/0.96/1.92/3.84 for Gen 1 to 6, times 1, over a
+  minute, for 1 min more. Keys: ``replay_factor``, ``replays_after``. Source: DCGM; DCGM#184.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 A few retired pages over a card's life are normal. The count of the last week is kept in memory only: after a
 restart of the daemon the week starts again.
+
+Thresholds:
+
+- ``full``: 63 or more retired pages. Keys: ``retired_pages``. Source: DCGM; the table holds 64.
+- ``rising``: more than 15 pages retired for double-bit errors, more than 1 of them within a week. Keys:
+  ``retired_double_bit``, ``retired_a_week``. Source: DCGM.
+- ``pending``: a page waits for a reset to be retired. Source: DCGM.
 """
 
 from __future__ import annotations

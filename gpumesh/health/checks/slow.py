@@ -1,9 +1,16 @@
 """A loaded card that stays far below its clocks and its power limit, and gives no reason for it.
 
 Each reason that the driver gives is somebody's matter or nobody's fault: idle, power cap, clocks set by hand,
-thermal and power slowdown (see ``clocks``). Without one, a card that works at half its clocks is stuck there,
-most often until a reset. Full utilisation alone proves no load (one small kernel is enough), so both clocks
-and power must be low. Where clocks are locked on purpose, set ``health.slow_clock`` to 0.
+thermal and power slowdown (``hw-slowdown``, ``power-brake``, ``sw-thermal``). Without one, a card that works
+at half its clocks is stuck there, most often until a reset. Full utilisation alone proves no load (one small
+kernel is enough), so both clocks and power must be low. Where clocks are locked on purpose, set
+``health.slow_clock`` to 0.
+
+Thresholds:
+
+- ``clocks``: at 95 % load or more, clock below 50 % of its highest and power below 50 % of its limit, without
+  any clocks event reason, for 10 min. Keys: ``slow_load``, ``slow_clock``, ``slow_power``, ``slow_after``.
+  Source: own judgement; open-gpu-kernel-modules#1010 shows the like for the PCIe link.
 """
 
 from __future__ import annotations

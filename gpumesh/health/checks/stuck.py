@@ -2,6 +2,11 @@
 
 The driver must have listed the processes, and there must be none. With MIG the parent's list is not the
 instances' and nothing is said.
+
+Thresholds:
+
+- ``busy-for-nobody``: 100 % utilised without a process for 10 min. Keys: ``stuck_load``, ``stuck_after``.
+  Source: own judgement: no context lives as long without its process.
 """
 
 from __future__ import annotations

@@ -4,7 +4,15 @@ A card knows where it slows down to save itself (2080S: 97 °C, 4080S: 96 °C) a
 to run (89 and 90 °C). One number for all cards would call a healthy GeForce sick and a cooking H100 well.
 Newer cards name no degrees but the margin that is left (T.Limit), which is taken then; where the driver or
 its binding is too old to tell what is left, no fixed number stands in for it, and the card's own slowdown
-(``clocks``) speaks. Memory is judged by the card's own limit alone.
+(``hw-slowdown``) speaks.
+
+Thresholds:
+
+- ``hot``: at or above the card's slowdown limit for 1 min (without limits: above 85 °C). Keys: ``hot_after``,
+  ``hot``. Source: the card's own limit as in gpud; without one, SageMaker HyperPod's 85 °C for 1 min.
+- ``warm``: above the card's highest operating temperature for 5 min (without limits: above 80 °C). Keys:
+  ``warm_after``, ``warm``. Source: the card's own limit as in gpud; without one, SageMaker HyperPod's 80 °C
+  for 5 min.
 """
 
 from __future__ import annotations
@@ -42,17 +50,6 @@ WARM = Rule(
     stand="warm_after",
     clear_s=CLEAR_S,
 )
-MEMORY_HOT = Rule(
-    NAME,
-    "memory-hot",
-    "memory above the card's highest memory temperature for {hot_after}",
-    Severity.WARNING,
-    Action.INSPECT,
-    "gpud, DCGM: the card's MEM_MAX",
-    advice=_ADVICE + "; on older cards, the memory's thermal pads",
-    stand="hot_after",
-    clear_s=CLEAR_S,
-)
 
 
 def see(card: Card, thresholds: HealthConfig) -> Iterator[Symptom]:
@@ -66,10 +63,6 @@ def see(card: Card, thresholds: HealthConfig) -> Iterator[Symptom]:
             yield from _without_limits(card, value, thresholds)
     elif value is not None:
         yield from _by_limits(card, value, slowdown, highest)
-    memory, memory_max = card.reading.temperature_memory_c, card.info.temperature_memory_max_c
-    if memory is not None and memory_max is not None and memory > memory_max:
-        reason = f"memory at {memory} °C, above the card's limit of {memory_max} °C"
-        yield Symptom(MEMORY_HOT, card.subject, reason, {"temperature_c": memory, "limit_c": memory_max})
 
 
 def _by_limits(card: Card, value: int, slowdown: int | None, highest: int | None) -> Iterator[Symptom]:
@@ -103,4 +96,4 @@ def _start(config: Config) -> SeeCard:
     return lambda card: see(card, config.health)
 
 
-CHECK = CardCheck(NAME, __doc__, (HOT, WARM, MEMORY_HOT), _start)
+CHECK = CardCheck(NAME, __doc__, (HOT, WARM), _start)

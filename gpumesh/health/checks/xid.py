@@ -4,6 +4,36 @@ They come from the driver's events and from the kernel's log since boot, joined 
 own fault never costs the card; it is told for an hour. What calls for more stands until the card has
 recovered: it was reset, reloaded or rebooted, or it has answered for ten minutes while its driver asked for
 nothing (for a day where the driver is too old to ask).
+
+Which Xid calls for what is the catalogue's to say (``gpumesh/health/xid_catalogue.py``); each rule below is
+one of its classes, and names the Xids in it.
+
+Thresholds:
+
+- ``application``: Xid 8, 13, 31, 32, 43, 45, 68 or 69 in the last 1 h. Keys: ``xid_told_for``. Source:
+  NVIDIA's Xid catalogue; k8s-device-plugin ignores them too.
+- ``note``: Xid 38, 44, 63 or 92 in the last 1 h. Keys: ``xid_told_for``. Source: NVIDIA's Xid catalogue.
+- ``contained``: Xid 94 in the last 1 h. Keys: ``xid_told_for``. Source: NVIDIA's Xid catalogue.
+- ``reset``: Xid 46, 62, 95, 109, 119, 120, 140, 143 or 158 since the card last recovered. Keys:
+  ``xid_settle``, ``xid_settle_untold``. Source: NVIDIA's Xid catalogue.
+- ``hardware``: Xid 48, 74 or 144 to 150 since the card last recovered. Keys: ``xid_settle``,
+  ``xid_settle_untold``. Source: NVIDIA's Xid catalogue.
+- ``replace``: Xid 64 since the card last recovered. Keys: ``xid_settle``, ``xid_settle_untold``. Source:
+  NVIDIA's Xid catalogue.
+- ``off-the-bus``: Xid 79, or the kernel says without an Xid that a card has fallen off the bus, since it last
+  recovered. Keys: ``xid_settle``, ``xid_settle_untold``. Source: NVIDIA's Xid catalogue; NVSentinel#155.
+- ``cables``: Xid 54 since the card last recovered. Keys: ``xid_settle``, ``xid_settle_untold``. Source:
+  NVIDIA's Xid catalogue.
+- ``report``: Xid 61 since the card last recovered. Keys: ``xid_settle``, ``xid_settle_untold``. Source:
+  NVIDIA's Xid catalogue.
+- ``recovery``: Xid 154: the driver asks for a recovery action, and has not taken it back. Source: NVIDIA's
+  Xid catalogue.
+- ``recovery-changed``: Xid 154 in the last 1 h, without the kernel's words for it. Keys: ``xid_told_for``.
+  Source: NVIDIA's Xid catalogue.
+- ``unknown``: any other Xid since the card last recovered. Keys: ``xid_settle``, ``xid_settle_untold``.
+  Source: own judgement: k8s-device-plugin takes the card out of service.
+- ``log-unreadable``: the kernel's log cannot be read: Xids are known from the driver's events alone. Source:
+  NVSentinel#1532.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpumesh.health.devices import Probe
-from gpumesh.model import Action, Verdict
+from gpumesh.model import Verdict
 from tests.health.builders import (
     DRIVER,
     HOST,
@@ -52,21 +52,6 @@ def test_nouveau_in_the_drivers_place_is_named() -> None:
     finding = only(course.look(absent(9, pci_addresses=ON_BUS)))
     assert finding.evidence["code"] == "nouveau"
     assert "blacklist" in finding.advice
-
-
-def test_a_mismatch_is_told_with_the_drivers_words_and_asks_for_a_drain_not_a_kill() -> None:
-    """k8s-device-plugin#221, shine-cluster#30: upgraded underneath, yet ready."""
-    said = "driver and library differ (NVML 18): kernel module 535.161.07, library 535.183.01"
-    course = Course()
-    course.look(answered([geforce(0)]))
-    report = course.look(absent(18, said))
-    finding = only(report)
-    assert finding.evidence["code"] == "mismatch"
-    assert "535.161.07" in finding.reason
-    assert "535.183.01" in finding.reason
-    assert "drain" in finding.advice
-    assert finding.action is Action.REBOOT
-    assert report.gpus[0].verdict is Verdict.UNKNOWN
 
 
 def test_a_driver_without_cards_is_told_on_a_host_that_never_had_any() -> None:
