@@ -20,6 +20,7 @@ from typing import Any, Final
 from gpumesh.errors import DriverError, GpuLostError, NotSupportedError
 from gpumesh.health.devices import MigInstance
 from gpumesh.health.nvml_card import Card, Session
+from gpumesh.health.nvml_errors import NOT_SUPPORTED
 from gpumesh.health.plausible import keep_plausible
 
 MIN_WINDOW_S: Final = 0.1
@@ -235,7 +236,8 @@ class ActivityWatch:
         asked.before = ctypes.cast(samples.last, ctypes.c_void_p)
         asked.after = ctypes.cast(samples.spare, ctypes.c_void_p)
         for place, metric in enumerate(METRICS):
-            asked.metrics[place].metric_id = metric
+            # A metric that the driver passes over must not stand as it stood before.
+            asked.metrics[place] = _Metric(metric_id=metric, result=NOT_SUPPORTED)
         try:
             card.session.call("nvmlGpmMetricsGet", card.index, asked)
         except (GpuLostError, NotSupportedError):
