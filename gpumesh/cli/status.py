@@ -9,6 +9,7 @@ from urllib.parse import quote
 from gpumesh.cli.findings import finding_lines, findings_of
 from gpumesh.cli.formats import UNKNOWN, Document, age, amount, model, part_of, plural, since, span, wrap
 from gpumesh.cli.gpus import use
+from gpumesh.cli.instances import instance_lines
 from gpumesh.cli.session import Session
 from gpumesh.cli.table import Cell, Column, Row, draw
 from gpumesh.cli.terminal import TONE_OF, Terminal, Tone, clean
@@ -159,7 +160,10 @@ def _gpu_row(terminal: Terminal, gpu: Document, now: float) -> Row:
             Cell(gpu["pci_bus_id"] or UNKNOWN, Tone.SOFT),
             Cell(gpu["uuid"], Tone.SOFT),
         ),
-        tuple(terminal.paint(line, Tone.SOFT) for line in _rest_lines(terminal, gpu, now)),
+        (
+            *(terminal.paint(line, Tone.SOFT) for line in _rest_lines(terminal, gpu, now)),
+            *instance_lines(terminal, gpu),
+        ),
     )
 
 
