@@ -24,6 +24,8 @@ from gpumesh.swim.wire import Ack, Ping, PingReq, Primary, Sender, encode_body, 
 
 FLEET: Final = "sim"
 NUM_MEMBERS: Final = 2_000
+WALK_STEPS: Final = NUM_MEMBERS
+"""What the cheapest walk through the table takes more: each row is an entry and a return."""
 FORMED_AT: Final = 1_000.0
 
 
@@ -89,33 +91,56 @@ class Host:
 
 
 @pytest.fixture(scope="module")
+def small() -> Host:
+    return Host(0, range(1, 100))
+
+
+@pytest.fixture(scope="module")
 def crowded() -> Host:
     return Host(0, range(1, NUM_MEMBERS))
 
 
-def test_datagram_takes_no_more_where_thousands_are_known(crowded: Host) -> None:
+def said() -> list[tuple[Primary, list[Statement]]]:
     accused = [Statement(Reachability.SUSPECT, IDS[number], 1, 0, None, IDS[1]) for number in range(50, 70)]
-    said: list[tuple[Primary, list[Statement]]] = [
+    return [
         (Ping(7, IDS[0]), []),
         (Ping(8, IDS[0]), accused),
         (PingReq(9, IDS[30], ADDRESSES[30]), []),
         (Ack(10, is_stranger=True), []),
     ]
-    for number, (primary, statements) in enumerate(said, start=1):
-        data = crowded.datagram(number, primary, statements)
-        num_steps = crowded.steps(crowded.node.handle_datagram, data, ADDRESSES[number])
-        crowded.drain()
-        assert num_steps <= bound_of("handle_datagram", len(data), 0), primary
+
+
+def test_datagram_takes_no_more_where_thousands_are_known(crowded: Host, small: Host) -> None:
+    for number, (primary, statements) in enumerate(said(), start=1):
+        taken = []
+        for host in (small, crowded):
+            data = host.datagram(number, primary, statements)
+            taken.append(host.steps(host.node.handle_datagram, data, ADDRESSES[number]))
+            host.drain()
+            assert taken[-1] <= bound_of("handle_datagram", len(data), 0), primary
+        assert taken[1] <= taken[0] + WALK_STEPS, f"{primary}: a walk through the table"
     assert crowded.node.counters.get("sent/ack", 0) >= 2, "the datagrams were understood"
 
 
-def test_refusal_and_seeds_take_no_more_where_thousands_are_known(crowded: Host) -> None:
-    num_steps = crowded.steps(crowded.node.handle_unreachable, ADDRESSES[5])
-    assert num_steps <= bound_of("handle_unreachable", 0, 0)
-    for number in (3, 512):
-        num_steps = crowded.steps(crowded.node.seed, ADDRESSES[:number])
-        assert num_steps <= bound_of("seed", number, 0)
-    crowded.drain()
+def test_refusal_and_seeds_take_no_more_where_thousands_are_known(crowded: Host, small: Host) -> None:
+    for name, argument, num_items in (
+        ("handle_unreachable", ADDRESSES[5], 0),
+        ("seed", ADDRESSES[:3], 3),
+        ("seed", [Address("10.8.0.1", port) for port in range(1, 513)], 512),
+    ):
+        taken = []
+        for host in (small, crowded):
+            taken.append(host.steps(getattr(host.node, name), argument))
+            host.drain()
+            assert taken[-1] <= bound_of(name, num_items, 0)
+        assert taken[1] <= taken[0] + WALK_STEPS, f"{name}: a walk through the table"
+
+
+def test_walk_through_the_table_for_one_datagram_is_noticed(crowded: Host, small: Host) -> None:
+    def walk(host: Host) -> int:
+        return host.steps(lambda _now: sum(1 for _ in host.node.members()))
+
+    assert walk(crowded) > walk(small) + WALK_STEPS
 
 
 def test_timer_of_thousands_walks_the_table_now_and_then_and_is_cheap_in_between(crowded: Host) -> None:
