@@ -6,7 +6,8 @@ import pytest
 
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.engine import Swim
-from tests.swim.link import Host, Link, joined
+from gpumesh.swim.fields import MAX_INCARNATION
+from tests.swim.link import Host, joined
 
 ALIVE, SUSPECT, FAILED = Reachability.ALIVE, Reachability.SUSPECT, Reachability.FAILED
 
@@ -163,14 +164,24 @@ def test_the_member_that_stalls_puts_off_running_suspicions_by_the_gap() -> None
 
 
 def test_foca_25_accused_and_accuser_do_not_chatter_without_end() -> None:
-    link: Link = joined(2, seed=13)
+    """Whose incarnation cannot rise any more refutes in vain: a word of either calls for one of the other."""
+    link = joined(2, seed=13)
     first, second = link.hosts.values()
+    second.engine._defence._raise_above(MAX_INCARNATION, link.now)
     link.run(10.0)
-    link.is_cut = lambda source, _target: source == second.address
+    link.is_cut = lambda _source, _target: True
+    link.run(120.0)
+    assert first.sees(second) is FAILED
+    link.is_cut = lambda _source, _target: False
+    link.run(10.0)
+    before = [(host.engine.counters["notices/withheld"], num_sent(host)) for host in (first, second)]
     link.run(60.0)
-    before = num_sent(first)
-    link.run(60.0)
-    assert num_sent(first) - before < 400
+    after = [(host.engine.counters["notices/withheld"], num_sent(host)) for host in (first, second)]
+    assert first.sees(second) is FAILED, "so that the two have had cause to chatter all the time"
+    assert after[0][0] > before[0][0], "and the accuser more often than it did"
+    sent = [late[1] - early[1] for late, early in zip(after, before, strict=True)]
+    assert sent[0] <= 2 * 60, "a notice a second at most, beside probes and their answers"
+    assert sent[1] <= 3 * 60
 
 
 def test_a_filter_that_rejects_datagrams_while_streams_pass_is_no_death() -> None:
