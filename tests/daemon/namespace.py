@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,9 @@ def python_in_a_network_of_its_own(network: str, script: str, *arguments: str) -
 
     Demands network namespaces of the machine. Errors: AssertionError with what the script said.
     """
+    missing = [tool for tool in ("unshare", "ip") if shutil.which(tool) is None]
+    if missing:
+        lacks(f"{' and '.join(missing)} not installed (Debian: apt install util-linux iproute2)")
     made = subprocess.run([*APART, "sh", "-ec", network], capture_output=True, text=True, check=False)
     if made.returncode != 0:
         lacks(f"no such network namespace can be made here: {made.stderr.strip()}")
