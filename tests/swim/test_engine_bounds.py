@@ -207,6 +207,7 @@ def test_memberlist_259_syncs_with_peers_that_never_answer_do_not_pile_up() -> N
     for _ in range(300):
         for number, address in enumerate(peers):
             host.engine._streams.open(address, link.now, wanted=host_id(number))
+            assert not host.engine._streams.open(address, link.now, wanted=host_id(number)), "one a peer"
             host.engine._context.want_sync(host_id(1000 + number))
         while (action := host.engine.next_stream_action()) is not None:
             if isinstance(action, OpenStream):
