@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpumesh.model import Verdict
@@ -59,7 +61,7 @@ def test_nvidia_gpu_exporter_68_a_value_that_is_not_there_takes_no_other_with_it
     assert None not in reading.values()
 
 
-@pytest.mark.parametrize("trouble", ["lost", "no driver"])
+@pytest.mark.parametrize("trouble", ["lost", "no driver", "hung"])
 def test_gpu_monitoring_tools_188_no_series_outlives_its_card(site: Site, trouble: str) -> None:
     """While collection failed the last good values went on being scraped."""
     gone, kept = site.cards.add_gpu("h100"), site.cards.add_gpu("h100")
@@ -68,9 +70,13 @@ def test_gpu_monitoring_tools_188_no_series_outlives_its_card(site: Site, troubl
     assert len(site.metric("DCGM_FI_DEV_GPU_TEMP")) == 2
     if trouble == "lost":
         site.cards.lose(gone)
-    else:
+        site.look()
+    elif trouble == "no driver":
         site.cards.fail("nvmlDeviceGetCount_v2", 9)
-    site.look()
+        site.look()
+    else:  # what the cards had answered before the driver stood still is of that look
+        site.judge(replace(site.latest, is_hung=True))
     left = {uuid} if trouble == "lost" else set()
     for name in ("GPU_TEMP", "POWER_USAGE", "FB_FREE", "SM_CLOCK"):
         assert set(site.metric(f"DCGM_FI_DEV_{name}")) == left
+    assert set(site.metric("gpumesh_gpu_engine_utilization_percent")) == left
