@@ -12,9 +12,15 @@ from tests.requirements import lacks
 
 ROOT = Path(__file__).parents[2]
 APART = ("unshare", "--user", "--map-root-user", "--net")
+IPV6_ONLY = "ip link set lo up; ip address add 2001:db8::5/64 dev lo nodad"
+IPV4_ONLY = (
+    "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo up; "
+    "ip address add 10.0.0.5/24 dev lo; ip route add default dev lo src 10.0.0.5"
+)
+"""Networks of one family: 2001:db8::5, or 10.0.0.5 where the kernel has IPv6 switched off."""
 
 
-def python_in_a_network_of_its_own(network: str, script: str, *arguments: str) -> str:
+def python_in_a_network_of_its_own(network: str, script: str, *arguments: str, within_s: float = 60.0) -> str:
     """Run Python where the shell commands ``network`` made the only network; return what it printed.
 
     Demands network namespaces of the machine. Errors: AssertionError with what the script said.
@@ -32,7 +38,7 @@ def python_in_a_network_of_its_own(network: str, script: str, *arguments: str) -
         text=True,
         check=False,
         cwd=ROOT,
-        timeout=60,
+        timeout=within_s,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

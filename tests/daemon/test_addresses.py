@@ -4,16 +4,11 @@ import pytest
 
 from gpumesh.daemon.addresses import advertised, is_loopback, is_unspecified, unheard
 from gpumesh.model import Address
-from tests.daemon.namespace import python_in_a_network_of_its_own
+from tests.daemon.namespace import IPV4_ONLY, IPV6_ONLY, python_in_a_network_of_its_own
 
 ANY, BOTH = Address("0.0.0.0", 7977), Address("::", 7977)
 FOUR, SIX = "10.0.0.5", "2001:db8::5"
 SEED_SIX = Address("2001:db8::7", 7977)
-IPV6_ONLY = "ip link set lo up; ip address add 2001:db8::5/64 dev lo nodad"
-IPV4_ONLY = (
-    "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo up; "
-    "ip address add 10.0.0.5/24 dev lo; ip route add default dev lo src 10.0.0.5"
-)
 MEET = """
 import socket
 from gpumesh.config import parse
