@@ -78,7 +78,10 @@ class Defence:
             self._conflict_told_at = now
             self._context.emit(
                 IdentityConflict(
-                    self._context.host_id, address or self._context.address, f"{reason}; {ADVICE}"
+                    self._context.host_id,
+                    address or self._context.address,
+                    f"{reason}; {ADVICE}",
+                    is_here=True,
                 )
             )
 

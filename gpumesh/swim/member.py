@@ -22,6 +22,8 @@ class Member:
         "address",
         "answered_at",
         "beat",
+        "claim",
+        "claimed_at",
         "conflict_told_at",
         "doubt",
         "epoch",
@@ -32,6 +34,7 @@ class Member:
         "is_refused",
         "notice_at",
         "reachability",
+        "refused_incarnation",
         "session",
         "since_at",
         "suspicion",
@@ -65,6 +68,11 @@ class Member:
         self.notice_at = NEVER
         """When the member was last told of an accusation outside the probes."""
         self.conflict_told_at = NEVER
+        self.claim: Statement | None = None
+        """By which another lives, too, at this member's address: told to both if this one answers."""
+        self.claimed_at = NEVER
+        self.refused_incarnation = -1
+        """At which it last said of itself that it lives where another answers."""
         self.beat = 0
         self.transport = "udp"
 
@@ -157,4 +165,5 @@ class Member:
         self.beat = 0
         self.session = b""
         self.answered_at = self.vouched_at = self.notice_at = NEVER
+        self.refused_incarnation = -1
         self.transport = "udp"

@@ -38,23 +38,27 @@ class Notices:
         for witness in drawn:
             self._post.send(Gossip(), witness.address, witness, has_news=False, extra=accusation)
 
-    def pass_on(self, member: Member, statement: Statement) -> None:
-        """Send the member a statement about itself."""
-        self._post.send(Gossip(), member.address, member, has_news=False, extra=statement)
+    def pass_on(self, member: Member, statement: Statement | None, to: Address | None = None) -> None:
+        """Send the member a statement that concerns it, and who this host is."""
+        self._post.send(
+            Gossip(), to or member.address, member, introduces=to is not None, has_news=False, extra=statement
+        )
 
-    def report_claim(self, member: Member, reason: str, now: float) -> bool:
-        """Say to the shell that a member claims what is another's; return False if that was said just now."""
+    def report_claim(self, member: Member, reason: str, now: float, *, is_here: bool = False) -> None:
+        """Say to the shell that a member claims another's address; at most once a minute for each member.
+
+        ``is_here``: the address is this host's own.
+        """
         if now - member.conflict_told_at < CONFLICT_SILENCE_S:
-            return False
+            return
         member.conflict_told_at = now
         self._context.counters["conflicts/members"] += 1
-        self._context.emit(IdentityConflict(member.host_id, member.address, reason))
-        return True
+        self._context.emit(IdentityConflict(member.host_id, member.address, reason, is_here))
 
     def report_conflict(
         self, member: Member, claim: Statement, address: Address, reason: str, now: float
     ) -> None:
-        """Say that two daemons claim one identity or one address, to the shell and to the member itself.
+        """Say that two daemons claim one identity, to the shell and to the member itself.
 
         ``claim`` is the other's statement. At most once a minute for each member.
         """

@@ -365,11 +365,38 @@ def test_memberlist_311_a_stale_alive_is_answered_with_the_accusation_but_not_ea
     assert bench.context.counters["notices/withheld"] == 9
 
 
-def test_one_address_two_hosts_is_a_conflict_and_the_older_is_probed(bench: Bench) -> None:
+def conflicts_of(bench: Bench) -> list[IdentityConflict]:
+    return [event for event in bench.context.events if isinstance(event, IdentityConflict)]
+
+
+def test_a_host_at_anothers_address_has_both_probed_and_is_no_conflict_yet(bench: Bench) -> None:
     bench.tell(ALIVE, host_id(50), address=bench.x.address)
-    conflicts = [event for event in bench.context.events if isinstance(event, IdentityConflict)]
-    assert [event.host_id for event in conflicts] == [X]
-    assert X in bench.context.doubts
+    assert {X, host_id(50)} <= set(bench.context.doubts)
+    assert conflicts_of(bench) == []
+
+
+def test_who_was_failed_is_not_taken_back_at_an_address_where_another_lives(bench: Bench) -> None:
+    bench.fail()
+    usurper = host_id(50)
+    bench.tell(ALIVE, usurper, address=bench.x.address)
+    bench.tell(ALIVE, incarnation=7, address=bench.x.address, at=20.0)
+    bench.belief.handle_evidence(bench.x, 7, 20.0, is_proven=True)
+    bench.belief.handle_vouch(Vouch(X, 1, 7, A), 20.0)
+    assert bench.x.reachability is FAILED
+    assert conflicts_of(bench) == [], "that the other lives, too, is not shown yet"
+    bench.belief.handle_evidence(bench.member(usurper), 0, 20.0, is_proven=True, is_answer=True)
+    assert [event.host_id for event in conflicts_of(bench)] == [X]
+    bench.tell(ALIVE, incarnation=7, address=Address("10.0.0.99", 9), at=20.0)
+    assert bench.x.reachability is ALIVE
+
+
+def test_who_was_failed_is_taken_back_once_the_other_at_its_address_is_gone(bench: Bench) -> None:
+    bench.fail()
+    usurper = host_id(50)
+    bench.tell(ALIVE, usurper, address=bench.x.address)
+    bench.tell(LEFT, usurper)
+    bench.tell(ALIVE, incarnation=7, address=bench.x.address, at=20.0)
+    assert bench.x.reachability is ALIVE
 
 
 def test_strangers_are_met_only_with_an_address(bench: Bench) -> None:
