@@ -53,7 +53,9 @@ class Notices:
             return
         member.conflict_told_at = now
         self._context.counters["conflicts/members"] += 1
-        self._context.emit(IdentityConflict(member.host_id, member.address, reason, is_here))
+        self._context.emit(
+            IdentityConflict(member.host_id, member.address, reason, is_of_address=True, is_here=is_here)
+        )
 
     def report_conflict(
         self, member: Member, claim: Statement, address: Address, reason: str, now: float

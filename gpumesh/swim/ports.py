@@ -143,8 +143,10 @@ class IdentityConflict:
     """Whose identity two claim; of two hosts at one address the one that does not have it, else the other."""
     address: Address
     reason: str
+    is_of_address: bool = False
+    """Two hosts have one address; else two daemons have one identity."""
     is_here: bool = False
-    """It is this host's own identity or address."""
+    """It is this host's own."""
 
 
 SwimEvent = MemberChanged | MemberForgotten | SelfAccused | EpochOvertaken | IdentityConflict
