@@ -9,6 +9,7 @@ import pytest
 
 from gpumesh.cli.checkformats import FORMATS
 from gpumesh.cli.commands import COMMANDS
+from gpumesh.mesh.events import KINDS
 
 MANUAL = Path(__file__).parents[2] / "docs/gpumesh.1"
 
@@ -21,6 +22,12 @@ def test_the_manual_names_every_command_and_format_and_no_other() -> None:
     assert named == {command.name for command in COMMANDS}
     for form in FORMATS:
         assert re.search(rf"^\.(B|BR) {form}\b", body, re.MULTILINE), form
+
+
+def test_the_manual_names_every_kind_of_event() -> None:
+    text = MANUAL.read_text()
+    entry = text[text.index(".BR events ") : text.index(".SS The fleet")]
+    assert set(re.findall(r"\b(?:(?:host|gpu|baseline)\.[a-z]+|xid)\b", entry)) == set(KINDS)
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
