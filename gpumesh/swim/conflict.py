@@ -5,8 +5,9 @@ on it is not taken back at that address, whatever it says of itself, for as long
 is welcome at another one, or once the other is gone. Observers need no vote, since they ask the same address.
 
 That both live is told on proof alone, for a host that is given the address of one just gone is no conflict:
-the one that was refused has spoken since, and the other answers once more. The observer says so to both, the
-refused where it speaks from.
+the one that was refused has spoken since, and the other answers once more. Nor are two hosts whose addresses
+change hands, of which one notices before the other: what is told has lasted. The observer passes on to both
+what the other claims, to the refused where it speaks from.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ ADVICE: Final = "one of the two must stop; if its state directory is a copy, del
 CLAIM_EVERY_S: Final = 5.0
 """A claim to another's address is looked into at most this often, by each observer."""
 OVERLAP_S: Final = 3.0
-"""A refutation that others pass on may be this late: it need not mean that the host still lives."""
-ECHO_S: Final = 10.0
-"""Any other word of a host that is gone may be this late."""
+"""Word of a host that is gone may be this late: it need not mean that the host still lives."""
 
 
 class Conflicts:
@@ -88,7 +87,7 @@ class Conflicts:
         """Take word that a failed member was alive; return whether its address is another's by now."""
         if self.holder(member) is None or statement.address != member.address:
             return False
-        if statement.incarnation == member.incarnation and now - member.since_at > ECHO_S:
+        if statement.incarnation == member.incarnation and now - member.since_at > OVERLAP_S:
             self._look_into(member, statement, now)
         return True
 

@@ -25,6 +25,8 @@ class Member:
         "claim",
         "claimed_at",
         "conflict_told_at",
+        "contested_at",
+        "contested_since_at",
         "doubt",
         "epoch",
         "epoch_since_at",
@@ -71,6 +73,8 @@ class Member:
         self.claim: Statement | None = None
         """By which another lives, too, at this member's address: told to both if this one answers."""
         self.claimed_at = NEVER
+        self.contested_at = self.contested_since_at = NEVER
+        """When its claim to another's address was last seen, and since when."""
         self.refused_incarnation = -1
         """At which it last said of itself that it lives where another answers."""
         self.beat = 0

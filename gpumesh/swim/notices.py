@@ -14,6 +14,10 @@ from gpumesh.swim.wire import Gossip
 
 CONFLICT_SILENCE_S: Final = 60.0
 """A conflict about one member is told at most this often."""
+CLAIM_LASTS_S: Final = 6.0
+"""A claim to another's address is told once it has lasted so long: daemons look each 5 s where they are."""
+CLAIM_GAP_S: Final = 60.0
+"""A claim that was not seen for so long begins anew."""
 
 
 class Notices:
@@ -45,10 +49,15 @@ class Notices:
         )
 
     def report_claim(self, member: Member, reason: str, now: float, *, is_here: bool = False) -> None:
-        """Say to the shell that a member claims another's address; at most once a minute for each member.
+        """Say to the shell that a member claims another's address, if it has done so for a while.
 
-        ``is_here``: the address is this host's own.
+        At most once a minute for each member. ``is_here``: the address is this host's own.
         """
+        if now - member.contested_at > CLAIM_GAP_S:
+            member.contested_since_at = now
+        member.contested_at = now
+        if now - member.contested_since_at < CLAIM_LASTS_S:
+            return
         if now - member.conflict_told_at < CONFLICT_SILENCE_S:
             return
         member.conflict_told_at = now

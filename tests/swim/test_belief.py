@@ -384,7 +384,10 @@ def test_who_was_failed_is_not_taken_back_at_an_address_where_another_lives(benc
     bench.belief.handle_vouch(Vouch(X, 1, 7, A), 20.0)
     assert bench.x.reachability is FAILED
     assert conflicts_of(bench) == [], "that the other lives, too, is not shown yet"
-    bench.belief.handle_evidence(bench.member(usurper), 0, 20.0, is_proven=True, is_answer=True)
+    for at in (20.0, 27.0):
+        assert conflicts_of(bench) == [], "that it lasts is not shown yet"
+        bench.tell(ALIVE, incarnation=7, address=bench.x.address, at=at)
+        bench.belief.handle_evidence(bench.member(usurper), 0, at, is_proven=True, is_answer=True)
     assert [event.host_id for event in conflicts_of(bench)] == [X]
     bench.tell(ALIVE, incarnation=7, address=Address("10.0.0.99", 9), at=20.0)
     assert bench.x.reachability is ALIVE

@@ -46,6 +46,12 @@ def put(link: Link, host: Host, address: Address) -> None:
     link.hosts[address] = host
 
 
+def tell_address(link: Link, host: Host) -> None:
+    """Let the host notice where it is."""
+    host.engine.set_address(host.address, link.now)
+    link._settle(host)
+
+
 def shared(seed: int) -> Shared:
     """Both can hear: of an address behind which there are two, or of `gossip.advertise` that was copied."""
     link = joined(4, seed=seed)
@@ -110,7 +116,7 @@ def test_of_two_hosts_at_one_address_the_one_that_hears_is_told_also_if_the_othe
     link.hosts[BEHIND] = first
     took_s = link.run(10.0, until=lambda: link.all_see(others, [second], ALIVE))
     assert took_s < 2.0
-    link.run(25.0)
+    link.run(30.0)
     assert link.all_see(others, [second], ALIVE)
     assert link.all_see(others, [first], FAILED)
     told = [event.reason for host in others for event in host.conflicts()]
@@ -128,8 +134,7 @@ def test_the_host_that_was_refused_at_a_shared_address_is_taken_at_another_at_on
     link, first = fleet.link, fleet.first
     link.run(30.0)
     put(link, first, NEW_HOME)
-    first.engine.set_address(NEW_HOME, link.now)
-    link._settle(first)
+    tell_address(link, first)
     assert link.run(20.0, until=link.is_whole) < 3.0
     num_told = len(first.conflicts()), len(fleet.second.conflicts())
     link.run(120.0)
@@ -168,6 +173,36 @@ def test_a_new_host_at_the_address_of_one_just_gone_is_taken_at_once_and_is_no_c
     )
     assert took_s < 2.0
     link.run(120.0)
+    assert [host.conflicts() for host in link.hosts.values()] == [[]] * len(link.hosts)
+
+
+@pytest.mark.parametrize("lag_s", [0.0, 2.0, 5.0])
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+def test_two_hosts_that_swap_addresses_are_followed_at_once_and_are_no_conflict(
+    loss: float, lag_s: float
+) -> None:
+    link = joined(6, seed=2)
+    link.loss = loss
+    *_, one, other = link.hosts.values()
+    link.run(5.0)
+    home, away = one.address, other.address
+    put(link, one, away)
+    put(link, other, home)
+    tell_address(link, one)
+    link.run(lag_s)  # daemons look where they are now and then
+    tell_address(link, other)
+
+    def is_settled() -> bool:
+        rows = [row for host in link.hosts.values() for row in host.engine.members()]
+        held = {
+            row.host_id: {other.address for other in rows if other.host_id == row.host_id} for row in rows
+        }
+        return link.is_whole() and held[one.host_id] == {away} and held[other.host_id] == {home}
+
+    assert link.run(20.0, until=is_settled) < 5.0
+    link.loss = 0.0
+    link.run(90.0)
+    assert is_settled()
     assert [host.conflicts() for host in link.hosts.values()] == [[]] * len(link.hosts)
 
 
