@@ -20,7 +20,7 @@ from typing import Final
 from gpumesh.model import LIVE, Address, Reachability
 from gpumesh.swim.conflict import Conflicts
 from gpumesh.swim.context import RECLAIM, Context
-from gpumesh.swim.member import NEVER, Member
+from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.parameters import reclaim_interval, suspicion_bounds
 from gpumesh.swim.ports import MemberChanged, MemberForgotten
@@ -315,7 +315,6 @@ class Belief:
         if address is None or address == member.address:
             return None
         before = member.address
-        member.contested_at = NEVER
         self._conflicts.handle_shared_address(member, address, now)
         self._context.table.move(member, address)
         return before

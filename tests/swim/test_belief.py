@@ -393,6 +393,17 @@ def test_who_was_failed_is_not_taken_back_at_an_address_where_another_lives(benc
     assert bench.x.reachability is ALIVE
 
 
+def test_who_claims_this_hosts_own_address_is_taken_only_by_an_answer_from_there(bench: Bench) -> None:
+    bench.tell(ALIVE, host_id(50), address=bench.context.address)
+    other = bench.member(host_id(50))
+    bench.belief.displace(other, ME, 15.0)
+    assert other.reachability is FAILED
+    bench.belief.handle_evidence(other, 1, 20.0, is_proven=True)
+    assert other.reachability is FAILED
+    bench.belief.handle_evidence(other, 1, 20.0, is_proven=True, is_answer=True)
+    assert other.reachability is ALIVE, "this host is the one that is elsewhere"
+
+
 def test_who_was_failed_is_taken_back_once_the_other_at_its_address_is_gone(bench: Bench) -> None:
     bench.fail()
     usurper = host_id(50)
