@@ -23,6 +23,8 @@ from gpumesh.swim.statement import Statement
 ADVICE: Final = "one of the two must stop; if its state directory is a copy, delete identity.json there"
 CLAIM_EVERY_S: Final = 5.0
 """A claim to another's address is looked into at most this often, by each observer."""
+ELSEWHERE_S: Final = 120.0
+"""Who has not answered at its address for so long, only where it calls from, does not have it."""
 OVERLAP_S: Final = 3.0
 """Word of a host that is gone may be this late: it need not mean that the host still lives."""
 
@@ -58,13 +60,21 @@ class Conflicts:
         self._context.doubt(member.host_id, now)
 
     def holder(self, member: Member) -> str | None:
-        """Return who has the address of a failed member now: a living one, or this host; None for nobody."""
+        """Return who has the address of a failed member now: a living one, or this host; None for nobody.
+
+        Not one who is reached only where it calls from: the address may be its own behind its router alone.
+        """
         if member.reachability is not Reachability.FAILED:
             return None
         if member.address == self._context.address:
             return self._context.host_id
         other = self._context.table.at(member.address)
-        return other.host_id if other is not None and other is not member and other.is_live else None
+        if other is None or other is member or not other.is_live:
+            return None
+        is_elsewhere = (
+            other.transport == "return" and self._context.now - other.answered_there_at > ELSEWHERE_S
+        )
+        return None if is_elsewhere else other.host_id
 
     def refuses(self, member: Member, statement: Statement, now: float, *, is_first_hand: bool) -> bool:
         """Return whether a failed member stays failed although it says that it lives: its address is taken.

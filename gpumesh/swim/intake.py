@@ -167,6 +167,7 @@ class Intake:
             renewed = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, source)
             self._belief.take(member, renewed, now)
         member.beat = max(member.beat, sender.beat)
+        member.source = None if source == member.address else source
         self._belief.handle_evidence(member, sender.incarnation, now, is_proven=session == member.session)
         return member
 
@@ -224,8 +225,12 @@ class Intake:
             return
         if member is not None and member.epoch == sender.epoch:
             member.session = session
-            member.transport = "udp"
-            self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True, is_answer=True)
+            member.transport = "return" if probe.is_detoured else "udp"
+            if not probe.is_detoured:
+                member.answered_there_at = now
+            self._belief.handle_evidence(
+                member, sender.incarnation, now, is_proven=True, is_answer=not probe.is_detoured
+            )
         elif not probe.host_id:
             self.streams.open(source, now)
 

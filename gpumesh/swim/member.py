@@ -21,6 +21,7 @@ class Member:
         "accuser",
         "address",
         "answered_at",
+        "answered_there_at",
         "beat",
         "claim",
         "claimed_at",
@@ -39,6 +40,7 @@ class Member:
         "refused_incarnation",
         "session",
         "since_at",
+        "source",
         "suspicion",
         "transport",
         "vouched_at",
@@ -56,6 +58,8 @@ class Member:
         """Last word of life, direct or through others."""
         self.answered_at = NEVER
         """Last direct answer from the member itself, bound to a question of this host."""
+        self.answered_there_at = NEVER
+        """When it last did so at its address, not only where it calls from."""
         self.vouched_at = NEVER
         """When another member last said that it had such an answer."""
         self.session: bytes = b""
@@ -78,7 +82,14 @@ class Member:
         self.refused_incarnation = -1
         """At which it last said of itself that it lives where another answers."""
         self.beat = 0
+        self.source: Address | None = None
+        """Where its last datagram came from, if not its address: a router's, or another interface's."""
         self.transport = "udp"
+
+    @property
+    def way(self) -> Address:
+        """Where datagrams reach it: its address, unless it was seen to answer only where it calls from."""
+        return self.source if self.transport == "return" and self.source is not None else self.address
 
     @property
     def is_live(self) -> bool:
@@ -170,4 +181,5 @@ class Member:
         self.session = b""
         self.answered_at = self.vouched_at = self.notice_at = NEVER
         self.refused_incarnation = -1
+        self.source = None
         self.transport = "udp"
