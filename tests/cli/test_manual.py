@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpumesh.cli.checkformats import FORMATS
 from gpumesh.cli.commands import COMMANDS
+from gpumesh.mesh.events import KINDS
 from tests.requirements import lacks
 
 MANUAL = Path(__file__).parents[2] / "docs/gpumesh.1"
@@ -20,6 +21,12 @@ def test_the_manual_names_every_command_and_format_and_no_other() -> None:
     assert named == {command.name for command in COMMANDS}
     for form in FORMATS:
         assert re.search(rf"^\.(B|BR) {form}\b", body, re.MULTILINE), form
+
+
+def test_the_manual_names_every_kind_of_event() -> None:
+    text = MANUAL.read_text()
+    entry = text[text.index(".BR events ") : text.index(".SS The fleet")]
+    assert set(re.findall(r"\b(?:(?:host|gpu|baseline)\.[a-z]+|xid)\b", entry)) == set(KINDS)
 
 
 def test_the_manual_is_sound() -> None:

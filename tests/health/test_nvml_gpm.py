@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import ctypes
 import dataclasses
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
