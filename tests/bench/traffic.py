@@ -2,28 +2,32 @@
 
 import gc
 
-from gpumesh.model import Reachability
 from gpumesh.sim.engines import builder_for
-from gpumesh.sim.swim_node import SwimNode
 from gpumesh.sim.world import World
-from gpumesh.swim.frames import Row as MemberRow
-from gpumesh.swim.statement import Statement
+from tests.bench.acquaint import start_acquainted
 from tests.bench.experiments import Row
 
 SETTLE_S = 60.0
 """Long enough after a mass start that news of it no longer travels."""
 MEASURED_S = 60.0
-LARGEST_JOINING = 512
-"""Larger fleets of bare membership begin as if all had met: their joining takes hours to simulate."""
+LARGEST_JOINING = {"swim": 512, "mesh": 128}
+"""Larger fleets begin acquainted (:mod:`tests.bench.acquaint`)."""
+BOUND = 1.3
+"""What the most may be over the least."""
 
 
-def bytes_a_host_s(number: int, *, engine: str, settle_s: float, measured_s: float) -> float:
-    """Return the payload bytes a second that a host of ``number`` sends while nothing happens."""
+def bytes_a_host_s(
+    number: int, *, engine: str, settle_s: float, measured_s: float, is_acquainted: bool | None = None
+) -> float:
+    """Return the payload bytes a second that a host of ``number`` sends while nothing happens.
+
+    ``is_acquainted``: whether the fleet begins as if all had met; None: if it is too large to join.
+    """
     world = World(seed=number, num_hosts=number, build=builder_for(engine, "lan"), watches=())
     gc.disable()  # hundreds of millions of objects that all live until the end
     try:
-        if engine == "swim" and number > LARGEST_JOINING:
-            _start_acquainted(world)
+        if number > LARGEST_JOINING[engine] if is_acquainted is None else is_acquainted:
+            start_acquainted(world)
         else:
             world.start_all(over_s=3.0)
         world.run_for(settle_s)
@@ -32,21 +36,6 @@ def bytes_a_host_s(number: int, *, engine: str, settle_s: float, measured_s: flo
         return (sum(world.network.sent_bytes.values()) - before) / number / measured_s
     finally:
         gc.enable()
-
-
-def _start_acquainted(world: World) -> None:
-    """Start all hosts, each with the table that a sync would have brought, put where a sync puts it."""
-    rows = []
-    for host in world.hosts:
-        host.resolve_seeds = tuple
-        world.start(host)
-        rows.append(MemberRow(Statement(Reachability.ALIVE, host.host_id, 1, 0, host.address), 0))
-    for host in world.hosts:
-        assert isinstance(host.node, SwimNode)
-        intake = host.node.swim._intake
-        for row in rows:
-            if row.statement.host_id != host.host_id:
-                intake.handle_row(row, host.now, is_joining=True)
 
 
 def measure_traffic(sizes: tuple[int, ...], engine: str) -> list[Row]:
