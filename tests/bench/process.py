@@ -20,8 +20,12 @@ class Memory:
 
 def cpu_s(pid: int) -> float:
     """Return the CPU seconds of a process so far, in user space and kernel."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_S
+    return sum(_ticks(pid)[:2]) / _TICKS_S
+
+
+def tree_cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process and of its children so far, those included that have ended."""
+    return sum(_ticks(pid)) / _TICKS_S + sum(map(tree_cpu_s, children(pid)))
 
 
 def memory(pid: int) -> Memory:
@@ -38,3 +42,9 @@ def children(pid: int) -> list[int]:
         for task in Path(f"/proc/{pid}/task").iterdir()
         for child in (task / "children").read_text().split()
     ]
+
+
+def _ticks(pid: int) -> tuple[int, ...]:
+    """Return its ticks in user space and kernel, and those of the children that it has waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return tuple(map(int, fields[11:15]))

@@ -5,15 +5,14 @@ import gc
 from gpumesh.sim.engines import builder_for
 from gpumesh.sim.world import World
 from tests.bench.acquaint import start_acquainted
-from tests.bench.experiments import Row
+from tests.bench.row import OWN, Bound, Row
 
 SETTLE_S = 60.0
 """Long enough after a mass start that news of it no longer travels."""
 MEASURED_S = 60.0
 LARGEST_JOINING = {"swim": 512, "mesh": 128}
 """Larger fleets begin acquainted (:mod:`tests.bench.acquaint`)."""
-BOUND = 1.3
-"""What the most may be over the least."""
+MOST_GROWTH = Bound(1.3)
 
 
 def bytes_a_host_s(
@@ -44,9 +43,7 @@ def measure_traffic(sizes: tuple[int, ...], engine: str) -> list[Row]:
     found: list[float] = []
     for number in sizes:
         found.append(bytes_a_host_s(number, engine=engine, settle_s=SETTLE_S, measured_s=MEASURED_S))
-        rows.append(
-            Row(f"at rest, {number} simulated: bytes a host sends", "B/s", {"gpumesh": found[-1]}, {})
-        )
+        rows.append(Row(f"at rest, {number} simulated: bytes a host sends", "B/s", {OWN: found[-1]}, {}))
         gc.collect()  # a world is full of cycles, and the next one is larger
-    rows.append(Row("bytes: most over least", "", {"gpumesh": max(found) / min(found)}, {}))
+    rows.append(Row("bytes: most over least", "", {OWN: max(found) / min(found)}, {}, MOST_GROWTH))
     return rows
