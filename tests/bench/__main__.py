@@ -97,7 +97,7 @@ def _add_simulated(parser: argparse.ArgumentParser) -> None:
         help="points of Lifeguard's grid (default 8; 0: all 432)",
     )
     parser.add_argument(
-        "--late-runs", type=int, default=200, metavar="K", help="runs of late_reads (default 200)"
+        "--late-runs", type=int, default=60, metavar="K", help="runs of late_reads (default 60)"
     )
     parser.add_argument("--seed", type=int, default=4, metavar="N", help="of lifeguard and late_reads")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="simulations at a time")
