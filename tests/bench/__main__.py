@@ -51,9 +51,12 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     options.experiments = options.experiments or list(EXPERIMENTS)
     if "honesty" in options.experiments and (options.hosts or NUM_HONEST_HOSTS) < 2 * STARVED_SHARE:
         parser.error(f"--hosts: honesty starves one in {STARVED_SHARE}, of at least {2 * STARVED_SHARE}")
-    smallest = min(options.hosts or NUM_HOSTS, *options.scale)
-    if not 1 <= options.rounds <= (smallest - 1) // 2 or max(options.scale) > MOST_HOSTS:
-        parser.error(f"--rounds, --scale: at least two processes must be left, of at most {MOST_HOSTS}")
+    fleets = [options.hosts or NUM_HOSTS] if "detection" in options.experiments else []
+    fleets += options.scale if "scale" in options.experiments else []
+    if options.rounds < 1 or any(not 2 * options.rounds < number <= MOST_HOSTS for number in fleets):
+        parser.error(
+            f"--rounds, --scale: fewer than half of the processes can be ended, of {MOST_HOSTS} at most"
+        )
     return options
 
 

@@ -97,6 +97,7 @@ def test_a_bound_says_what_it_is_a_share_of() -> None:
         (["honesty", "--hosts", "7"], "honesty starves one in 4"),
         (["scale", "--scale", "8,200"], "--scale"),
         (["detection", "--hosts", "6", "--rounds", "3"], "--rounds"),
+        (["scale", "--scale", "8,32", "--rounds", "4"], "--rounds"),
     ],
 )
 def test_what_cannot_be_measured_is_said(
