@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import msgpack
+
 from gpumesh.swim.parameters import MAX_FRAME_BYTES
 from gpumesh.swim.wire import MAX_ITEMS
 
 DECODER_BYTES: Final = 64 * 1024
 """msgpack's own stack of LEVELS, and what does not depend on the input."""
-ENGINE_BYTES: Final = DECODER_BYTES + 256 * 1024
-"""``msgpack.packb`` makes a buffer of 256 KiB for each answer, and gives it back before the next one."""
+PACKER_BYTES: Final = 1_024 * 1_024 if msgpack.version < (1, 1) else 256 * 1024
+"""``msgpack.packb`` makes a buffer of this size for each answer, and gives it back before the next one."""
 BYTES_A_BYTE: Final = 128
 """The least that becomes something lasting is a statement of 33 bytes: a row of the table, its lease, its
 address, an event, news and a timer, two kilobytes in all, and as much again while tables grow. In a decoder,
@@ -48,7 +50,7 @@ def engine_bytes(kind: str, size: int) -> int:
     What the host has to say itself comes on top, and grows with what it holds: here that is next to nothing.
     """
     decoded = datagram_decoder_bytes if kind == "datagram" else decoder_bytes
-    return decoded(size) + ENGINE_BYTES - DECODER_BYTES
+    return decoded(size) + PACKER_BYTES
 
 
 def unsealed_bytes(size: int) -> int:
