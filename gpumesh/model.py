@@ -255,7 +255,8 @@ class HostView:
     is_isolated: bool = False
     is_self: bool = False
     transport: str = "udp"
-    """``udp``, or ``stream`` when only streams get through (degraded)."""
+    """``udp``; degraded are ``stream``, when only streams get through, and ``return``, when the host is not
+    reached at its address but answers where it calls from (a router in front of it)."""
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from gpumesh.cli.findings import counts, finding_lines
 from gpumesh.cli.formats import UNKNOWN, Document, model, natural, part_of
+from gpumesh.cli.instances import instance_lines
 from gpumesh.cli.session import Session
 from gpumesh.cli.table import Cell, Column, Row, draw
 from gpumesh.cli.terminal import TONE_OF, Terminal, Tone
@@ -63,7 +64,7 @@ def _row(terminal: Terminal, gpu: Document) -> Row:
             Cell(gpu["pci_bus_id"] or UNKNOWN, Tone.SOFT),
             Cell(gpu["uuid"], Tone.SOFT),
         ),
-        tuple(finding_lines(terminal, telling, [gpu], "    ")),
+        (*instance_lines(terminal, gpu), *finding_lines(terminal, telling, [gpu], "    ")),
     )
 
 

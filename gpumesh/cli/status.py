@@ -9,6 +9,7 @@ from urllib.parse import quote
 from gpumesh.cli.findings import finding_lines, findings_of
 from gpumesh.cli.formats import UNKNOWN, Document, age, amount, model, part_of, plural, since, span, wrap
 from gpumesh.cli.gpus import use
+from gpumesh.cli.instances import instance_lines
 from gpumesh.cli.session import Session
 from gpumesh.cli.table import Cell, Column, Row, draw
 from gpumesh.cli.terminal import TONE_OF, Terminal, Tone, clean
@@ -27,6 +28,8 @@ _COLUMNS: Final = (
     Column("PCI", drop=5),
     Column("UUID", drop=6),
 )
+_WAYS: Final = {"stream": " (streams only)", "return": " (not reached there, but where it calls from)"}
+"""What is told of a host's address when datagrams do not reach it there."""
 
 
 def configure_status(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +77,7 @@ def _facts(host: Document) -> list[tuple[str, str]]:
         ("health", f"host {host['verdict']}, {_gpu_health(host['gpus'])}"),
         ("driver", _driver(host)),
         ("heard", "this host" if host["self"] else age(host["evidence_age_s"])),
-        ("address", host["address"] + (" (streams only)" if host["transport"] != "udp" else "")),
+        ("address", host["address"] + _WAYS.get(host["transport"], "")),
         ("work", _admission(host)),
         ("id", f"{host['host_id']}, run {host['epoch']}" + _uptime(host)),
     ]
@@ -157,7 +160,10 @@ def _gpu_row(terminal: Terminal, gpu: Document, now: float) -> Row:
             Cell(gpu["pci_bus_id"] or UNKNOWN, Tone.SOFT),
             Cell(gpu["uuid"], Tone.SOFT),
         ),
-        tuple(terminal.paint(line, Tone.SOFT) for line in _rest_lines(terminal, gpu, now)),
+        (
+            *(terminal.paint(line, Tone.SOFT) for line in _rest_lines(terminal, gpu, now)),
+            *instance_lines(terminal, gpu),
+        ),
     )
 
 

@@ -21,6 +21,8 @@ MAX_DATAGRAM_BYTES: Final = 65_535
 MAX_BATCH: Final = 4_096
 """Most datagrams read in one go: a flood must not starve timers for ever."""
 
+_IP_MTU_DISCOVER: Final = 10
+_IP_PMTUDISC_DONT: Final = 0
 _IP_RECVERR: Final = 11
 _IPV6_RECVERR: Final = 25
 _SO_RCVBUFFORCE: Final = 33
@@ -57,6 +59,9 @@ class GossipSocket:
             self._socket.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
         else:
             self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
+        # A narrow router on the way may cut a datagram in pieces: where its complaint is filtered, it would
+        # swallow one that says "don't fragment". Also on an IPv6 socket, for its IPv4 peers.
+        self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DONT)
 
     @property
     def receive_buffer_bytes(self) -> int:

@@ -15,6 +15,11 @@ from gpumesh.model import Address
 from gpumesh.swim.ports import CloseStream, OpenStream, SendStream, StreamAction
 
 CONNECT_TIMEOUT_S: Final = 10.0
+SEGMENT_BYTES: Final = 1220
+"""Largest segment, both ways: with its headers the 1,280 bytes that each path of IPv6 carries.
+
+A path that swallows larger packets and does not say so would hold up for ever what a stream brings, while all
+that is small gets through."""
 LINGER_S: Final = 5.0
 """How long a closed stream may take to get its last bytes out."""
 
@@ -56,6 +61,7 @@ class Streams:
         listener = socket.socket(socket.AF_INET6 if ":" in bind.host else socket.AF_INET, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT_BYTES)  # for all it accepts
             if ":" in bind.host:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listener.bind((bind.host, bind.port))
@@ -94,19 +100,27 @@ class Streams:
             link.abort()
 
     async def _connect(self, action: OpenStream) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            await asyncio.wait_for(
-                loop.create_connection(
-                    lambda: _Link(self, action.stream_id), action.address.host, action.address.port
-                ),
-                CONNECT_TIMEOUT_S,
-            )
+            await asyncio.wait_for(self._call(action), CONNECT_TIMEOUT_S)
         except (OSError, asyncio.TimeoutError):
             self._engine.handle_stream_closed(action.stream_id, self._clock())
             self._pump()
         finally:
             self._connecting.pop(action.stream_id, None)
+
+    async def _call(self, action: OpenStream) -> None:
+        loop = asyncio.get_running_loop()
+        address = action.address
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        caller = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            caller.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+            caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT_BYTES)
+            await loop.sock_connect(caller, (address.host, address.port))
+            await loop.create_connection(lambda: _Link(self, action.stream_id), sock=caller)
+        except BaseException:
+            caller.close()
+            raise
 
     def _close(self, stream_id: int) -> None:
         if (task := self._connecting.pop(stream_id, None)) is not None:

@@ -77,6 +77,13 @@ class MigInstance:
     memory_free_bytes: int | None = None
     num_multiprocessors: int | None = None
     """Streaming multiprocessors of its own."""
+    utilization_gpu_percent: float | None = None
+    """Of the time since the look before, how much anything ran. This and the next two are the whole GPU
+    instance's, which its compute instances share; absent before the second look."""
+    utilization_sm_percent: float | None = None
+    """How many of its multiprocessors had work, on average."""
+    utilization_memory_bandwidth_percent: float | None = None
+    """How much of its memory's bandwidth was used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from gpumesh.errors import DriverAbsentError, DriverError, GpuLostError
 from gpumesh.health import nvml_errors
-from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, MigInstance, Reading
 from gpumesh.health.nvml_card import Card, Known, Session
 from gpumesh.health.nvml_events import EventWatch
+from gpumesh.health.nvml_gpm import ActivityWatch, Moment, moment
 from gpumesh.health.nvml_mig import read_instances, read_layout, read_mig_mode
 from gpumesh.health.nvml_processes import read_processes
 from gpumesh.health.nvml_readings import read_memory, read_remapped, read_seldom, read_utilization
@@ -45,15 +46,23 @@ class NvmlDriver:
     """The :class:`~gpumesh.health.devices.Driver` that speaks NVML.
 
     ``root`` is where /proc and /sys are read; ``announce`` is told each call before it is made, such as
-    ``nvmlDeviceGetTemperature on gpu 1``.
+    ``nvmlDeviceGetTemperature on gpu 1``; ``clock`` dates samples of which two make a value.
     """
 
-    def __init__(self, *, root: Path = Path("/"), announce: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        *,
+        root: Path = Path("/"),
+        announce: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], Moment] = moment,
+    ) -> None:
         self._root = root
         self._announce = announce
+        self._clock = clock
         self._table = ProcessTable(root)
         self._session: Session | None = None
         self._watch: EventWatch | None = None
+        self._activity: ActivityWatch | None = None
         self._known: dict[str, Known] = {}
         self._last: dict[int, DeviceInfo] = {}
         self._num_devices: int | None = None
@@ -68,6 +77,7 @@ class NvmlDriver:
             raise nvml_errors.of_driver(error.value, "nvmlInit", self._root) from error
         self._session = Session(nvml, self._announce)
         self._watch = EventWatch(self._session)
+        self._activity = ActivityWatch(self._session, self._clock)
         self._known = {}
         return DriverInfo(
             driver_version=self._ask_driver("nvmlSystemGetDriverVersion", as_text),
@@ -79,7 +89,8 @@ class NvmlDriver:
         """Let go of the driver."""
         if self._watch is not None:
             self._watch.close()
-        session, self._session, self._watch = self._session, None, None
+        self._forget_activity()
+        session, self._session, self._watch, self._activity = self._session, None, None, None
         if session is not None:
             self._announce("nvmlShutdown")
             with suppress(session.nvml.NVMLError):
@@ -96,7 +107,10 @@ class NvmlDriver:
         if self._num_devices not in {None, num_devices}:
             # Indices may mean other cards now: one without a handle can no longer be named by its index.
             self._last = {}
+            self._forget_activity()
         self._num_devices = num_devices
+        if self._activity is not None:
+            self._activity.begin_look()
         return num_devices
 
     def probe_device(self, index: int) -> DeviceState:
@@ -138,7 +152,12 @@ class NvmlDriver:
             raise DriverError("the card's UUID is no text", call="nvmlDeviceGetUUID") from error
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
+            self._forget_activity()
         return Card(session, index, handle, self._known.setdefault(uuid, Known())), uuid
+
+    def _forget_activity(self) -> None:
+        if self._activity is not None:
+            self._activity.close()
 
     def _opened(self) -> Session:
         if self._session is None:
@@ -184,8 +203,7 @@ class NvmlDriver:
             card.known.mig_layout = read_layout(card, info.num_mig_instances_max) if is_carved else None
         card.known.num_looks += 1
         values |= card.known.seldom
-        if card.known.mig_layout is not None:
-            values["mig_instances"] = read_instances(card, card.known.mig_layout)
+        values["mig_instances"] = self._instances(card, info.uuid)
         values |= card.fields(FIELDS)
         values |= read_utilization(card)
         values |= read_remapped(card)
@@ -203,6 +221,11 @@ class NvmlDriver:
         reading, num_dropped = keep_plausible_memory(reading, info.memory_total_bytes)
         card.num_dropped += num_dropped
         return reading
+
+    def _instances(self, card: Card, uuid: str) -> tuple[MigInstance, ...] | None:
+        layout = card.known.mig_layout
+        instances = None if layout is None else read_instances(card, layout)
+        return instances if self._activity is None else self._activity.read(card, uuid, instances)
 
     def _ask_driver(self, function: str, convert: Callable[[Any], str]) -> str | None:
         nvml = self._opened().nvml

@@ -44,6 +44,8 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "energy_mj": _COUNT,
     "utilization_gpu_percent": _PERCENT,
     "utilization_memory_percent": _PERCENT,
+    "utilization_sm_percent": _PERCENT,
+    "utilization_memory_bandwidth_percent": _PERCENT,
     "utilization_encoder_percent": _PERCENT,
     "utilization_decoder_percent": _PERCENT,
     "utilization_jpeg_percent": _PERCENT,

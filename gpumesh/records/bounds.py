@@ -15,8 +15,8 @@ MAX_RECORD_BYTES: Final = 128 * 1024
 """Encoded values of one host together."""
 MAX_VALUE_BYTES: Final = 8 * 1024
 """One encoded value. What does not fit a datagram travels by stream."""
-MAX_GOSSIP_BYTES: Final = 1100
-"""One encoded update in a datagram of 1,400 bytes, which membership shares (hashicorp/memberlist#299)."""
+MAX_GOSSIP_BYTES: Final = 940
+"""One encoded update in a datagram of 1,232 bytes, which membership shares (hashicorp/memberlist#299)."""
 MAX_NAME: Final = 128
 """Characters of an entry's name."""
 MAX_DEPTH: Final = 6

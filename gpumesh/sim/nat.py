@@ -11,8 +11,9 @@ FIRST_PORT = 20_000
 class Nat:
     """Gives each pair of a hidden host and its peer a port of its own, for as long as it is in use.
 
-    The hidden hosts' own addresses are forwarded to them, as an operator who wants them in a fleet sets up.
-    What is sent to a rewritten address reaches them only while the router remembers it, and from that peer.
+    The hidden hosts' own addresses are forwarded to them, as an operator who wants them in a fleet sets up,
+    unless it is closed. What is sent to a rewritten address reaches them only while the router remembers it,
+    and from that peer.
     """
 
     MAPPING_S = 30.0
@@ -22,9 +23,15 @@ class Nat:
     def __init__(self) -> None:
         self.hidden: set[int] = set()
         """Numbers of the hosts behind it."""
+        self.is_closed = False
+        """Nothing that is new comes in, whatever the address."""
         self._ports: dict[tuple[int, Address], tuple[Address, float]] = {}
         self._owners: dict[Address, tuple[Port, Address]] = {}
         self._num_mapped = 0
+
+    def shuts_out(self, sender: int, target: int) -> bool:
+        """Whether one host cannot open anything towards another's own address. Takes their numbers."""
+        return self.is_closed and target in self.hidden and sender not in self.hidden
 
     def source_of(self, sender: Port, destination: Address, now: float) -> Address:
         """Return where a datagram seems to come from."""

@@ -44,19 +44,21 @@ class Network:
         self.counts["datagram_bytes"] += len(data)
         self.sent_bytes[sender.number] += len(data)
         source = self.nat.source_of(sender, destination, self.agenda.now)
-        target = self._target(destination, source)
+        target = self._target(sender, destination, source)
         if target is None or self.conditions.loses_datagram(sender.number, target.number, len(data)):
             self.counts["lost"] += 1
             return
         for delay_s in self.conditions.draw_datagram_delays_s():
             self.agenda.after(delay_s, self._arrive, sender, source, data, destination)
 
-    def _target(self, destination: Address, source: Address) -> Port | None:
+    def _target(self, sender: Port, destination: Address, source: Address) -> Port | None:
         port = self._ports.get(destination)
-        return port if port is not None else self.nat.owner_of(destination, source, self.agenda.now)
+        if port is None:
+            return self.nat.owner_of(destination, source, self.agenda.now)
+        return None if self.nat.shuts_out(sender.number, port.number) else port
 
     def _arrive(self, sender: Port, source: Address, data: bytes, destination: Address) -> None:
-        target = self._target(destination, source)
+        target = self._target(sender, destination, source)
         if target is None or not target.is_up:
             self.counts["lost"] += 1
         elif target.is_listening:

@@ -51,6 +51,23 @@ def rewritten_ports(world: World, settings: Settings) -> None:
     world.run_until_agreed(settings["limit_s"])
 
 
+def closed_router(world: World, settings: Settings) -> None:
+    """Put one host behind a router that lets in answers only, and now and then forgets whom it knew."""
+    hidden = world.random.choice(world.hosts)
+    world.network.nat.hidden.add(hidden.number)
+    world.network.nat.is_closed = True
+    world.start_all(over_s=2.0)
+    world.run_until_agreed(settings["form_s"])
+    end = world.now + settings["duration_s"]
+    while world.now < end:
+        world.run_for(world.random.uniform(settings["forget_s"], 2 * settings["forget_s"]))
+        world.narrate("the router forgets whom it knew")
+        world.network.nat.forget()
+    world.run_for(settings["limit_s"])
+    world.crash(hidden if world.chance(0.5) else world.random.choice(world.hosts), power=world.chance(0.5))
+    world.run_until_agreed(settings["limit_s"])
+
+
 def one_way_links(world: World, settings: Settings) -> None:
     """Let some links lose everything one way; others reach everybody, so that nobody is to be failed."""
     world.start_all(over_s=2.0)

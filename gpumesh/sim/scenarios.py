@@ -10,7 +10,14 @@ from gpumesh.sim.conditions import LinkProfile
 from gpumesh.sim.gpus import report_of
 from gpumesh.sim.host import SimHost
 from gpumesh.sim.lifeguard import interval, threshold
-from gpumesh.sim.paths import jumbled, one_way_links, rewritten_ports, small_mtu, streams_only
+from gpumesh.sim.paths import (
+    closed_router,
+    jumbled,
+    one_way_links,
+    rewritten_ports,
+    small_mtu,
+    streams_only,
+)
 from gpumesh.sim.returns import partition_long, seed_gone, seed_moved, stopped_long
 from gpumesh.sim.rotation import rotation
 from gpumesh.sim.storm import storm
@@ -313,6 +320,12 @@ SCENARIOS: Mapping[str, Scenario] = {
             "a few hosts are behind a router that rewrites ports and forgets them",
             rewritten_ports,
             {"share": 0.5, "form_s": 20.0, "duration_s": 120.0, "limit_s": 30.0},
+        ),
+        Scenario(
+            "closed_router",
+            "one host is behind a router that lets in answers only, and forgets",
+            closed_router,
+            {"forget_s": 30.0, "form_s": 60.0, "duration_s": 180.0, "limit_s": 30.0},
         ),
         Scenario(
             "one_way_links",

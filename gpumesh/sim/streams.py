@@ -58,7 +58,8 @@ class Streams:
         target = self._network.port_at(address)
         number = end.port.number
         if target is not None and not (
-            self._conditions.is_cut(number, target.number)
+            self._network.nat.shuts_out(number, target.number)
+            or self._conditions.is_cut(number, target.number)
             or self._conditions.loses_packet(number, target.number)
             or self._conditions.loses_packet(target.number, number)
         ):

@@ -151,17 +151,18 @@ class _Face:
         return _json(document)
 
     async def _handle_fleet(self, _request: web.Request) -> web.Response:
-        return _json(documents.fleet_document(self._source.view()))
+        return _json(documents.fleet_document(self._source.view(), self._source.readings()))
 
     async def _handle_silences(self, _request: web.Request) -> web.Response:
         standing = self._source.silences()
         return _json({"silences": [documents.silence_document(item) for item in standing]})
 
     async def _handle_host(self, request: web.Request) -> web.Response:
-        return _json(documents.host_document(find_host(self._source.view(), request.match_info["id"])))
+        host = find_host(self._source.view(), request.match_info["id"])
+        return _json(documents.host_document(host, self._source.readings()))
 
     async def _handle_gpus(self, _request: web.Request) -> web.Response:
-        return _json(documents.gpus_document(self._source.view()))
+        return _json(documents.gpus_document(self._source.view(), self._source.readings()))
 
     async def _handle_placement(self, request: web.Request) -> web.Response:
         try:

@@ -11,7 +11,7 @@ from typing import Final
 
 from gpumesh.health.devices import DeviceInfo, Probe, Reading
 from gpumesh.model import HealthReport
-from gpumesh.status.dcgm_series import SERIES
+from gpumesh.status.dcgm_series import INSTANCE_SERIES, SERIES
 from gpumesh.status.exposition import Family, Labels
 
 _MIB: Final = 1 << 20
@@ -20,8 +20,9 @@ _NUM_CARD_LABELS: Final = 5
 
 
 def dcgm_families(probe: Probe | None, report: HealthReport | None, hostname: str) -> list[Family]:
-    """Return the ``DCGM_FI_DEV_*`` families of one probe; none while no driver answers."""
+    """Return the ``DCGM_FI_*`` families of one probe; none while no driver answers."""
     families = [Family(f"DCGM_FI_DEV_{item.name}", item.type, item.help) for item in SERIES]
+    activities = [Family(f"DCGM_FI_PROF_{item.name}", "gauge", item.help) for item in INSTANCE_SERIES]
     xids = Family(
         "DCGM_FI_DEV_XID_ERRORS", "gauge", "Last Xid that still matters; gone once the card is well again."
     )
@@ -40,14 +41,16 @@ def dcgm_families(probe: Probe | None, report: HealthReport | None, hostname: st
         # An error beside a reading means that one call failed: only that value is absent.
         for item, family in zip(SERIES, families, strict=True):
             family.add(item.value(device.reading), labels)
-        _add_instances(families, device.reading, labels)
-    return [*families, xids]
+        _add_instances(families, activities, device.reading, labels)
+    return [*families, *activities, xids]
 
 
-def _add_instances(families: list[Family], reading: Reading, labels: Labels) -> None:
-    """Add each MIG instance's memory, told from its card's by dcgm-exporter's two labels."""
+def _add_instances(
+    families: list[Family], activities: list[Family], reading: Reading, labels: Labels
+) -> None:
+    """Add each MIG instance's memory and activity, told from its card's by dcgm-exporter's two labels."""
     by_name = {family.name: family for family in families}
-    # Compute instances of one GPU instance share its memory: it is shown once.
+    # Compute instances of one GPU instance share its memory and counters: it is shown once.
     by_slice = {instance.gpu_instance: instance for instance in reading.mig_instances or ()}
     for instance in by_slice.values():
         mine = (
@@ -59,6 +62,8 @@ def _add_instances(families: list[Family], reading: Reading, labels: Labels) -> 
         used, free = instance.memory_used_bytes, instance.memory_free_bytes
         by_name["DCGM_FI_DEV_FB_USED"].add(None if used is None else used // _MIB, mine)
         by_name["DCGM_FI_DEV_FB_FREE"].add(None if free is None else free // _MIB, mine)
+        for item, family in zip(INSTANCE_SERIES, activities, strict=True):
+            family.add(item.value(instance), mine)
 
 
 def _device_labels(info: DeviceInfo, hostname: str, driver_version: str) -> Labels:

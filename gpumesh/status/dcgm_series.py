@@ -1,7 +1,7 @@
 """What each of dcgm-exporter's series is, and which value of a reading it shows.
 
-Names and units: NVIDIA/dcgm-exporter, ``etc/default-counters.csv``; the ``PROF_*`` ones need hardware
-counters that belong to whoever profiles, and are left out.
+Names and units: NVIDIA/dcgm-exporter, ``etc/default-counters.csv``. The ``PROF_*`` ones are those of MIG
+instances alone, which have no other utilisation; on a whole card their counters are left to whoever profiles.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gpumesh.health.devices import Reading
+from gpumesh.health.devices import MigInstance, Reading
 
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
@@ -25,6 +25,23 @@ class Series:
     type: str
     help: str
     value: Callable[[Reading], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSeries:
+    """One family of MIG instances alone: its name behind ``DCGM_FI_PROF_``, and its value, a ratio."""
+
+    name: str
+    help: str
+    value: Callable[[MigInstance], float | None]
+
+
+def _ratio(name: str) -> Callable[[MigInstance], float | None]:
+    def read(instance: MigInstance) -> float | None:
+        percent: float | None = getattr(instance, name)
+        return None if percent is None else round(percent / 100, 4)
+
+    return read
 
 
 def _field(name: str) -> Callable[[Reading], float | None]:
@@ -194,5 +211,23 @@ SERIES: Final = (
         "gauge",
         "Lowest of all power limits in watts.",
         _field("power_limit_enforced_w"),
+    ),
+)
+
+INSTANCE_SERIES: Final = (
+    InstanceSeries(
+        "GR_ENGINE_ACTIVE",
+        "Share of time in which anything ran on the instance.",
+        _ratio("utilization_gpu_percent"),
+    ),
+    InstanceSeries(
+        "SM_ACTIVE",
+        "Share of the instance's multiprocessors that had work, on average.",
+        _ratio("utilization_sm_percent"),
+    ),
+    InstanceSeries(
+        "DRAM_ACTIVE",
+        "Share of the memory's bandwidth that the instance used.",
+        _ratio("utilization_memory_bandwidth_percent"),
     ),
 )

@@ -14,7 +14,7 @@ from dataclasses import fields
 from datetime import datetime, timezone
 from typing import Any
 
-from gpumesh.health.devices import DeviceInfo, DeviceState, MigInstance, Probe, Process, Reading
+from gpumesh.health.devices import DeviceInfo, DeviceState, Probe, Process, Reading
 from gpumesh.health.silences import Silence
 from gpumesh.model import (
     Baseline,
@@ -30,6 +30,7 @@ from gpumesh.model import (
     View,
 )
 from gpumesh.status.feed import NumberedEvent
+from gpumesh.status.instances import instance_document, instance_documents
 from gpumesh.status.outliers import outliers
 
 Document = dict[str, Any]
@@ -85,8 +86,8 @@ def silence_document(silence: Silence) -> Document:
     }
 
 
-def gpu_document(gpu: Gpu) -> Document:
-    """Return one card as the fleet knows it."""
+def gpu_document(gpu: Gpu, device: DeviceState | None = None) -> Document:
+    """Return one card as the fleet knows it; ``device`` is what this host read of it, if it is its own."""
     return {
         "uuid": gpu.uuid,
         "index": gpu.index,
@@ -97,6 +98,7 @@ def gpu_document(gpu: Gpu) -> Document:
         "pci_bus_id": gpu.pci_bus_id,
         "busy": gpu.is_busy,
         "verdict": str(gpu.verdict),
+        "mig_instances": instance_documents(device),
         "findings": [finding_document(finding) for finding in gpu.findings],
     }
 
@@ -121,8 +123,8 @@ def baseline_document(baseline: Baseline | None) -> Document | None:
     }
 
 
-def host_document(host: HostView) -> Document:
-    """Return one host as this host sees it."""
+def host_document(host: HostView, probe: Probe | None = None) -> Document:
+    """Return one host as this host sees it; ``probe`` is this host's own look at its cards."""
     health, facts = host.health or _UNSEEN, host.facts
     return {
         "host_id": host.host_id,
@@ -150,13 +152,18 @@ def host_document(host: HostView) -> Document:
         "labels": dict(facts.labels) if facts else {},
         "driver_version": health.driver_version,
         "cuda_version": health.cuda_version,
-        "gpus": [gpu_document(gpu) for gpu in health.gpus],
+        "gpus": _gpu_documents(host, probe),
         "findings": [finding_document(finding) for finding in health.findings],
         "baseline": baseline_document(health.baseline),
     }
 
 
-def fleet_document(view: View) -> Document:
+def _gpu_documents(host: HostView, probe: Probe | None) -> list[Document]:
+    devices = devices_by_uuid(probe if host.is_self else None)
+    return [gpu_document(gpu, devices.get(gpu.uuid)) for gpu in (host.health or _UNSEEN).gpus]
+
+
+def fleet_document(view: View, probe: Probe | None = None) -> Document:
     """Return the fleet with all its hosts."""
     return {
         "fleet": view.fleet,
@@ -166,7 +173,7 @@ def fleet_document(view: View) -> Document:
         "num_gpus": sum(len(host.health.gpus) for host in view.hosts if host.health),
         "states": state_counts(view.hosts),
         "outliers": outliers(view),
-        "hosts": [host_document(host) for host in view.hosts],
+        "hosts": [host_document(host, probe) for host in view.hosts],
     }
 
 
@@ -176,27 +183,26 @@ def state_counts(hosts: Iterable[HostView]) -> dict[str, int]:
     return {str(state): counts[state] for state in HostState if counts[state]}
 
 
-def gpus_document(view: View) -> Document:
+def gpus_document(view: View, probe: Probe | None = None) -> Document:
     """Return every card of the fleet with the host that it is in."""
     return {
         "fleet": view.fleet,
         "gpus": [
-            {"host_id": host.host_id, "host": host.name, "host_state": str(host.state), **gpu_document(gpu)}
+            {"host_id": host.host_id, "host": host.name, "host_state": str(host.state), **gpu}
             for host in view.hosts
-            if host.health
-            for gpu in host.health.gpus
+            for gpu in _gpu_documents(host, probe)
         ],
     }
 
 
-def _present(value: DeviceInfo | MigInstance) -> Document:
-    document = {item.name: getattr(value, item.name) for item in fields(value)}
-    return {name: content for name, content in document.items() if content is not None}
-
-
 def device_document(info: DeviceInfo) -> Document:
     """Return what does not change about a card; what the card cannot say is absent."""
-    return {name: content for name, content in _present(info).items() if name not in _ON_THE_CARD}
+    document = {item.name: getattr(info, item.name) for item in fields(info)}
+    return {
+        name: content
+        for name, content in document.items()
+        if content is not None and name not in _ON_THE_CARD
+    }
 
 
 def reading_document(reading: Reading) -> Document:
@@ -209,7 +215,7 @@ def reading_document(reading: Reading) -> Document:
     if reading.nvlinks is not None:
         document["nvlinks"] = list(reading.nvlinks)
     if reading.mig_instances is not None:
-        document["mig_instances"] = [_present(instance) for instance in reading.mig_instances]
+        document["mig_instances"] = [instance_document(item) for item in reading.mig_instances]
     if reading.processes is not None:
         document["processes"] = [_process_document(process) for process in reading.processes]
     return document
@@ -286,7 +292,7 @@ def devices_by_uuid(probe: Probe | None) -> Mapping[str, DeviceState]:
 
 def status_document(view: View, probe: Probe | None) -> Document:
     """Return this host in full: its host document, each card with its raw reading, and the last probe."""
-    document = host_document(view.me)
+    document = host_document(view.me, probe)
     devices = devices_by_uuid(probe)
     for gpu in document["gpus"]:
         device = devices.get(gpu["uuid"])

@@ -33,7 +33,7 @@ class Spreading:
             is_told = now - member.notice_at < parameters.probe_interval_s
             if not is_told and member.accusation() is not None:
                 member.notice_at = now
-            if self._post.send(Gossip(), member.address, None if is_told else member):
+            if self._post.send(Gossip(), member.way, None if is_told else member):
                 had_news = True
             elif member.accusation() is None:
                 break
@@ -50,7 +50,7 @@ class Spreading:
         """Tell random members directly that this host leaves; three rounds, should datagrams be lost."""
         context = self._context
         for member in context.table.draw(context.random, context.parameters.leave_peers):
-            self._post.send(Gossip(), member.address, member, has_news=False)
+            self._post.send(Gossip(), member.way, member, has_news=False)
         self._num_farewells += 1
         if self._num_farewells < FAREWELL_ROUNDS:
             context.agenda.set(FAREWELL, now + context.parameters.gossip_interval_s)

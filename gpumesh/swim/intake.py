@@ -161,6 +161,7 @@ class Intake:
             renewed = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, source)
             self._belief.take(member, renewed, now)
         member.beat = max(member.beat, sender.beat)
+        member.source = None if source == member.address else source
         self._belief.handle_evidence(member, sender.incarnation, now, is_proven=session == member.session)
         return member
 
@@ -217,7 +218,7 @@ class Intake:
             return
         if member is not None and member.epoch == sender.epoch:
             member.session = session
-            member.transport = "udp"
+            member.transport = "return" if probe.is_detoured else "udp"
             self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True)
         elif not probe.host_id:
             self.streams.open(source, now)

@@ -34,6 +34,7 @@ class Member:
         "reachability",
         "session",
         "since_at",
+        "source",
         "suspicion",
         "transport",
         "vouched_at",
@@ -66,7 +67,14 @@ class Member:
         """When the member was last told of an accusation outside the probes."""
         self.conflict_told_at = NEVER
         self.beat = 0
+        self.source: Address | None = None
+        """Where its last datagram came from, if not its address: a router's, or another interface's."""
         self.transport = "udp"
+
+    @property
+    def way(self) -> Address:
+        """Where datagrams reach it: its address, unless it was seen to answer only where it calls from."""
+        return self.source if self.transport == "return" and self.source is not None else self.address
 
     @property
     def is_live(self) -> bool:
@@ -157,4 +165,5 @@ class Member:
         self.beat = 0
         self.session = b""
         self.answered_at = self.vouched_at = self.notice_at = NEVER
+        self.source = None
         self.transport = "udp"

@@ -29,18 +29,18 @@ class Notices:
             self._context.counters["notices/withheld"] += 1
             return
         member.notice_at = now
-        self._post.send(Gossip(), to or member.address, member, introduces=True, has_news=False)
+        self._post.send(Gossip(), to or member.way, member, introduces=True, has_news=False)
 
     def call_witnesses(self, member: Member, accusation: Statement) -> None:
         """Tell a few members at once that one is suspected, so that they look for themselves."""
         context = self._context
         drawn = context.table.draw(context.random, context.parameters.num_corroborators, but=member.host_id)
         for witness in drawn:
-            self._post.send(Gossip(), witness.address, witness, has_news=False, extra=accusation)
+            self._post.send(Gossip(), witness.way, witness, has_news=False, extra=accusation)
 
     def pass_on(self, member: Member, statement: Statement) -> None:
         """Send the member a statement about itself."""
-        self._post.send(Gossip(), member.address, member, has_news=False, extra=statement)
+        self._post.send(Gossip(), member.way, member, has_news=False, extra=statement)
 
     def report_claim(self, member: Member, reason: str, now: float) -> bool:
         """Say to the shell that a member claims what is another's; return False if that was said just now."""

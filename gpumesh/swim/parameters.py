@@ -104,9 +104,10 @@ class Parameters:
     stall_s: float = 0.5
     """A timer handled later than this after its deadline means that this process stood still, > 0:
     deadlines of judgement are put off by the gap and the score rises."""
-    datagram_bytes: int = 1400
+    datagram_bytes: int = 1232
     """Largest datagram, sealed, 576..8900; where the paths to peers carry less, so much is sent
-    (:meth:`.engine.Swim.limit_datagrams`)."""
+    (:meth:`.engine.Swim.limit_datagrams`). 1,232 and its headers are the 1,280 bytes that each path of IPv6
+    has to carry (RFC 8200, section 5): a path that swallows more and does not say so is none the worse."""
     passenger_bytes: int = 400
     """Part of a datagram kept for the passenger even when membership news would fill it, < half of it
     (memberlist#299: user payload starved)."""

@@ -41,8 +41,10 @@ class Probe:
 
     __slots__ = (
         "address",
+        "detour_seq",
         "ends_at",
         "host_id",
+        "is_detoured",
         "is_direct",
         "is_refused",
         "is_round",
@@ -63,6 +65,10 @@ class Probe:
         self.ends_at = ends_at
         self.is_direct = True
         """Still waiting for the direct answer."""
+        self.detour_seq: int | None = None
+        """Number of the same question, asked where the member calls from instead of at its address."""
+        self.is_detoured = False
+        """That was the one answered."""
         self.is_round = False
         self.is_refused = False
         """The kernel at the other end said that nobody listens there."""
@@ -88,6 +94,7 @@ class Probing:
         self._order = ProbeOrder(context.table, context.random)
         self._pending: dict[int, Probe] = {}
         self._by_target: dict[str, int] = {}
+        self._detours: dict[int, Probe] = {}
         self._unanswered: OrderedDict[int, Probe] = OrderedDict()
         """Ended in silence a while ago: an answer that still comes is evidence all the same."""
         self._seq = context.random.getrandbits(63)
@@ -170,11 +177,14 @@ class Probing:
 
         An answer by another host than the one asked fails the probe at once: the address has changed hands.
         """
-        probe = self._pending.get(ack.seq)
+        probe = self._pending.get(ack.seq) or self._detours.get(ack.seq)
         if probe is None:
             self._context.counters["acks/late"] += 1
             return self._take_late(ack.seq, sender_id)
+        probe.is_detoured = ack.seq == probe.detour_seq
         if probe.host_id and probe.host_id != sender_id:
+            if probe.is_detoured:
+                return None  # the router gave its port to another host: no word about the address
             self._end(probe)
             self._blame_usurped(probe, sender_id, now)
             return None
@@ -235,6 +245,11 @@ class Probing:
         if not (probe.is_refused and probe.is_stream_refused and probe.judges):
             return
         member = self._context.table.get(probe.host_id)
+        if probe.detour_seq is not None and now < probe.ends_at:
+            # What refuses may be a router in front of the member, which still may answer where it calls from.
+            probe.ends_at = min(probe.ends_at, now + self._context.parameters.probe_timeout_s)
+            self._context.agenda.set(("probe", probe.seq), probe.ends_at)
+            return
         self._end(probe)
         if member is not None and member.is_live:
             self._blame(probe, member, now)
@@ -251,7 +266,8 @@ class Probing:
         self._end(probe)
         self._keep_for_late(probe)
         if probe.judges and member is not None and member.is_live:
-            probe.is_refused = False  # no stream was refused: a filter may have refused the datagram
+            # Unless a stream was refused, too, a filter may have refused the datagram.
+            probe.is_refused = probe.is_refused and probe.is_stream_refused
             self._blame(probe, member, now)
 
     def reap(self, now: float) -> None:
@@ -280,7 +296,17 @@ class Probing:
             introduces=not has_news,
             has_news=has_news,
         )
+        if member.way != member.address:
+            self._detour(probe, member)
         return probe
+
+    def _detour(self, probe: Probe, member: Member) -> None:
+        """Ask the member where it calls from, too: a router in front of it may let in nothing but answers."""
+        if member.source is None or probe.detour_seq is not None:
+            return
+        probe.detour_seq = self.next_seq()
+        self._detours[probe.detour_seq] = probe
+        self._post.send(Ping(probe.detour_seq, member.host_id), member.source, member)
 
     def _add(self, host_id: str, address: Address, now: float) -> Probe:
         context = self._context
@@ -294,14 +320,15 @@ class Probing:
         return probe
 
     def _widen(self, probe: Probe, member: Member, now: float) -> None:
-        """Ask relays and open a stream, both at once."""
+        """Ask relays, open a stream, and ask where the member calls from, all at once."""
         context = self._context
         probe.is_direct = False
         context.agenda.set(("probe", probe.seq), max(probe.ends_at, now + context.parameters.probe_timeout_s))
         relays = context.table.draw(context.random, context.parameters.num_indirect, but=member.host_id)
         for relay in relays:
-            self._post.send(PingReq(probe.seq, member.host_id, member.address), relay.address, relay)
+            self._post.send(PingReq(probe.seq, member.host_id, member.address), relay.way, relay)
         probe.num_asked = len(relays)
+        self._detour(probe, member)
         context.stream_pings.append((member.host_id, member.address, probe.seq))
 
     def _blame(self, probe: Probe, member: Member, now: float) -> None:
@@ -342,6 +369,8 @@ class Probing:
 
     def _end(self, probe: Probe) -> None:
         del self._pending[probe.seq]
+        if probe.detour_seq is not None:
+            del self._detours[probe.detour_seq]
         if self._by_target.get(probe.host_id) == probe.seq:
             del self._by_target[probe.host_id]
         self._context.agenda.cancel(("probe", probe.seq))

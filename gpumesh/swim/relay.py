@@ -44,6 +44,8 @@ class Relaying:
         )
         member = context.table.get(request.target)
         self._post.send(Ping(seq, request.target), request.address, member, has_news=False)
+        if member is not None and member.way != member.address:
+            self._post.send(Ping(seq, request.target), member.way, member, has_news=False)
         nack_s = context.parameters.probe_timeout_s * context.parameters.nack_fraction
         context.agenda.set(("errand", seq), now + nack_s)
 

@@ -52,6 +52,18 @@ def test_an_unmet_baseline_is_told_even_without_a_finding() -> None:
     assert "→ upgrade to 550.54.14" in text
 
 
+@pytest.mark.parametrize(
+    ("transport", "told"),
+    [("udp", ""), ("stream", " (streams only)"), ("return", " (not reached there, but where it calls from)")],
+)
+def test_an_address_that_datagrams_do_not_reach_is_told_beside_it(transport: str, told: str) -> None:
+    view = sample_view()
+    me = replace(view.hosts[0], transport=transport)
+    text = drawn(status_document(replace(view, hosts=(me, *view.hosts[1:])), sample_probe()))
+    [line] = [line.rstrip() for line in text.splitlines() if line.strip().startswith("address")]
+    assert line.endswith(f"{me.address}{told}")
+
+
 def test_status_of_this_host_comes_with_readings(api: str, call: Call) -> None:
     document = json.loads(call("status", "--json", "--api", api).out)
     assert document["host_id"] == SELF_ID

@@ -20,6 +20,13 @@ from gpumesh.daemon.prober_wire import (
 from gpumesh.errors import RejectedError
 from gpumesh.health.devices import DeviceInfo, DeviceState, DriverInfo, MigInstance, Process, Reading
 
+INSTANCES = st.builds(
+    MigInstance,
+    st.text(),
+    st.integers(0, 99),
+    st.integers(0, 9),
+    utilization_sm_percent=st.none() | st.floats(0, 100),
+)
 READINGS = st.builds(
     Reading,
     temperature_c=st.none() | st.integers(-50, 200),
@@ -27,10 +34,7 @@ READINGS = st.builds(
     clocks_event_reasons=st.none() | st.integers(0, (1 << 64) - 1),
     remap_failed=st.none() | st.booleans(),
     nvlinks=st.none() | st.lists(st.none() | st.booleans(), max_size=18).map(tuple),
-    mig_instances=st.none()
-    | st.lists(st.builds(MigInstance, st.text(), st.integers(0, 99), st.integers(0, 9)), max_size=7).map(
-        tuple
-    ),
+    mig_instances=st.none() | st.lists(INSTANCES, max_size=7).map(tuple),
     processes=st.none()
     | st.lists(
         st.builds(Process, st.integers(1, 1 << 22), st.just("compute"), st.none() | st.integers(0, 1 << 40))

@@ -6,7 +6,7 @@ import pytest
 
 from gpumesh.daemon.shell import Shell
 from gpumesh.daemon.sockets import GossipSocket
-from gpumesh.daemon.streams import Streams
+from gpumesh.daemon.streams import SEGMENT_BYTES, Streams
 from gpumesh.model import Address
 from gpumesh.swim.ports import CloseStream, OpenStream, SendStream, StreamAction
 
@@ -212,6 +212,41 @@ async def test_a_stream_carries_bytes_both_ways_and_closes_after_the_last_word()
     assert "data 100 bye" in server_engine.heard
     await client.close()
     await server.close()
+
+
+async def test_streams_use_small_segments_both_ways_for_paths_that_swallow_larger_ones() -> None:
+    server_engine, client_engine, clock = Recorder(), Recorder(), Clock()
+    server_socket, client_socket = free_socket(), free_socket()
+    server, client = (
+        shell_of(server_engine, clock, server_socket),
+        shell_of(client_engine, clock, client_socket),
+    )
+    await server.start()
+    await client.start()
+    client_engine.actions = [OpenStream(7, server_socket.address)]
+    client.pump()
+    await until("opened 7", client_engine)
+    await until("accepted", server_engine)
+    links = [*client.streams._links.values(), *server.streams._links.values()]
+    assert len(links) == 2
+    for link in links:
+        assert link._transport is not None
+        end = link._transport.get_extra_info("socket")
+        # Loopback would carry 65,483; the kernel takes the room of TCP's own options off it.
+        assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) <= SEGMENT_BYTES == 1280 - 60
+    await client.close()
+    await server.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::"])
+def test_routers_on_the_way_may_cut_datagrams_in_pieces(host: str) -> None:
+    try:
+        gossip = GossipSocket(Address(host, 0))
+    except OSError as error:
+        pytest.skip(f"no such family here: {error}")
+    ip_mtu_discover, never = 10, 0
+    assert gossip._socket.getsockopt(socket.IPPROTO_IP, ip_mtu_discover) == never
+    gossip.close()
 
 
 async def test_a_stream_to_nobody_is_reported_closed() -> None:

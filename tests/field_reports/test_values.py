@@ -59,6 +59,18 @@ def test_nvidia_gpu_exporter_68_a_value_that_is_not_there_takes_no_other_with_it
     assert None not in reading.values()
 
 
+def test_dcgm_exporter_216_what_a_mig_instance_does_is_told_and_is_no_zero(site: Site) -> None:
+    """``GPU_UTIL`` was 0 for each instance, whatever ran in it."""
+    slot = site.cards.add_gpu("h100-mig", load="loaded")
+    uuid = str(site.cards.get(slot, "uuid"))
+    site.look()
+    assert "DCGM_FI_PROF_GR_ENGINE_ACTIVE" not in site.metric_names(), "one sample is no value yet"
+    site.look()
+    assert site.metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="2") == {uuid: 0.996}
+    assert site.metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="9") == {uuid: 0}
+    assert "DCGM_FI_DEV_GPU_UTIL" not in site.metric_names()
+
+
 @pytest.mark.parametrize("trouble", ["lost", "no driver"])
 def test_gpu_monitoring_tools_188_no_series_outlives_its_card(site: Site, trouble: str) -> None:
     """While collection failed the last good values went on being scraped."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpumesh.health import nvml_errors, nvml_events, nvml_readings, nvml_table
+from gpumesh.health import nvml_errors, nvml_events, nvml_gpm, nvml_readings, nvml_table
 from tests.fakes.nvml import build
 
 FIELDS = {
@@ -93,6 +93,7 @@ NUMBERS = {
     "NVML_GPU_FABRIC_STATE_NOT_SUPPORTED": nvml_readings._FABRIC_NOT_SUPPORTED,
     "NVML_GPU_FABRIC_STATE_COMPLETED": nvml_readings._FABRIC_COMPLETED,
 }
+METRICS = {1: "GRAPHICS_UTIL", 2: "SM_UTIL", 10: "DRAM_BW_UTIL"}
 MEMBERS = ("DOUBLE", "UNSIGNED_INT", "UNSIGNED_LONG", "UNSIGNED_LONG_LONG", "SIGNED_LONG_LONG", "SIGNED_INT")
 STRUCTURES = {
     "nvmlFieldValue_t": "c_nvmlFieldValue_t",
@@ -104,6 +105,8 @@ STRUCTURES = {
     "nvmlEventData_t": "c_nvmlEventData_t",
     "nvmlDeviceAttributes_t": "c_nvmlDeviceAttributes",
     "nvmlRowRemapperHistogramValues_t": "c_nvmlRowRemapperHistogramValues",
+    "nvmlGpmSupport_t": "c_nvmlGpmSupport_t",
+    "nvmlGpmSample_t": "c_nvmlGpmSample_t",
 }
 
 
@@ -172,6 +175,26 @@ def test_the_caches_error_status_is_laid_out_as_in_the_header() -> None:
     assert compiled([*layout, version, size]) == ""
 
 
+def test_samples_of_activity_are_asked_for_as_in_the_header() -> None:
+    asked, metric = nvml_gpm._MetricsGet, nvml_gpm._Metric
+    assert set(nvml_gpm.METRICS) == set(METRICS)
+    numbers = [equal(f"NVML_GPM_METRIC_{name}", number) for number, name in METRICS.items()]
+    places = {
+        "nvmlGpmMetricsGet_t, numMetrics": asked.num_metrics.offset,
+        "nvmlGpmMetricsGet_t, sample1": asked.before.offset,
+        "nvmlGpmMetricsGet_t, sample2": asked.after.offset,
+        "nvmlGpmMetricsGet_t, metrics": asked.metrics.offset,
+        "nvmlGpmMetric_t, nvmlReturn": metric.result.offset,
+        "nvmlGpmMetric_t, value": metric.value.offset,
+        "nvmlGpmMetric_t, metricInfo": metric.words.offset,
+    }
+    layout = [equal(f"offsetof({name})", place) for name, place in places.items()]
+    size = equal("sizeof(nvmlGpmMetric_t)", ctypes.sizeof(metric))
+    room = f'_Static_assert(sizeof(nvmlGpmMetricsGet_t) <= {ctypes.sizeof(asked)}, "room for every metric");'
+    version = equal("NVML_GPM_METRICS_GET_VERSION", nvml_gpm._METRICS_GET_VERSION)
+    assert compiled([*numbers, *layout, size, room, version]) == ""
+
+
 def test_memory_errors_are_asked_for_by_the_headers_numbers() -> None:
     words = {"corrected": "CORRECTED", "uncorrected": "UNCORRECTED"}
     spans = {"volatile": "NVML_VOLATILE_ECC", "aggregate": "NVML_AGGREGATE_ECC"}
@@ -196,6 +219,7 @@ def test_every_call_is_declared_in_the_header() -> None:
         for function in call.functions
     }
     calls |= {function for _, functions in nvml_table.PROCESS_CALLS for function in functions}
+    calls |= set(nvml_gpm.CALLS)
     calls |= {
         name for name in nvml_table.REQUIRED if name.startswith("nvml") and not name.startswith("nvmlM")
     }

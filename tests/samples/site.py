@@ -25,6 +25,7 @@ from gpumesh.errors import DriverError
 from gpumesh.health.devices import DriverInfo, Probe, Reading, XidEvent
 from gpumesh.health.engine import Health
 from gpumesh.health.nvml import NvmlDriver
+from gpumesh.health.nvml_gpm import Moment
 from gpumesh.health.xid_lines import KernelLine
 from gpumesh.lease.condition import condition
 from gpumesh.model import Finding, Gpu, HealthReport, HostState, View
@@ -100,8 +101,11 @@ class Site(Shown):
         """How long the driver takes over a call, in the site's time."""
         self.bus: tuple[str, ...] | None = None
         """NVIDIA's cards on the PCI bus, where they are not those that the driver has."""
-        self._driver = NvmlDriver(root=root, announce=self._handle_call)
+        self._driver = NvmlDriver(root=root, announce=self._handle_call, clock=self._moment)
         self._info: DriverInfo | None = None
+
+    def _moment(self) -> Moment:
+        return Moment(self.now, self.now)
 
     def _handle_call(self, call: str) -> None:
         self.calls.append(call)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpumesh.model import Address
 from gpumesh.sim.nat import Nat
+from gpumesh.swim.ports import OpenStream
 
 if TYPE_CHECKING:
     from tests.sim.conftest import FakeWorld, MakeWorld
@@ -69,3 +70,21 @@ def test_hosts_before_the_router_are_seen_as_they_are(make_world: MakeWorld) -> 
     world.send(1, 0)
     world.run_for(1.0)
     assert sources(world, 0) == [world.hosts[1].address]
+
+
+def test_a_closed_router_lets_in_answers_only(make_world: MakeWorld) -> None:
+    world = make_world(3)
+    world.network.nat.hidden.add(0)
+    world.network.nat.is_closed = True
+    world.send(1, 0)
+    world.act(1, OpenStream(1, world.hosts[0].address))
+    world.run_for(20.0)
+    assert world.node(0).seen("datagram") == world.node(0).seen("accepted") == []
+    assert len(world.node(1).seen("closed")) == 1
+    world.send(0, 1)
+    world.act(0, OpenStream(1, world.hosts[1].address))
+    world.run_for(1.0)
+    answer(world, 1, sources(world, 1)[0])
+    world.run_for(1.0)
+    assert [data for data, *_ in world.node(0).seen("datagram")] == [b"answer"]
+    assert len(world.node(1).seen("accepted")) == 1

@@ -9,6 +9,7 @@ import pytest
 from gpumesh.health.devices import DriverInfo, MigInstance, Probe, Reading, XidCount
 from gpumesh.model import Finding, HealthReport, HostState, Severity, Verdict
 from gpumesh.status import documents
+from tests.samples.carved import carved_probe, carved_view
 from tests.samples.fleet import NOW, host, resting_probe, sample_probe, sample_view, uuid_of
 
 
@@ -127,6 +128,27 @@ def test_what_a_card_is_and_its_links_and_slices_are_shown_and_what_it_lacks_is_
         {"uuid": "MIG-1", "gpu_instance": 9, "compute_instance": 0, "profile": "1g.10gb"}
     ]
     assert document["gpus"][1]["device"] is None
+
+
+def test_instances_are_shown_wherever_this_hosts_cards_are_with_who_runs_in_them() -> None:
+    view, probe = carved_view(), carved_probe()
+    shown = [
+        documents.status_document(view, probe)["gpus"][:2],
+        documents.fleet_document(view, probe)["hosts"][0]["gpus"],
+        documents.gpus_document(view, probe)["gpus"][:2],
+        documents.host_document(view.me, probe)["gpus"],
+    ]
+    for carved, whole in shown:
+        assert [item["num_processes"] for item in carved["mig_instances"]] == [3, 0, 0, 0]
+        assert carved["mig_instances"][0]["utilization_sm_percent"] == 97.9
+        assert whole["mig_instances"] is None
+    others = documents.fleet_document(view, probe)["hosts"][1:]
+    assert {gpu["mig_instances"] for host in others for gpu in host["gpus"]} == {None}
+    reading = probe.devices[0].reading
+    assert reading is not None
+    unlisted = replace(probe, devices=(replace(probe.devices[0], reading=replace(reading, processes=None)),))
+    first = documents.host_document(view.me, unlisted)["gpus"][0]["mig_instances"][0]
+    assert first["num_processes"] is None, "nobody is listed, and that is not nobody"
 
 
 def test_a_card_that_was_let_sleep_is_told_from_one_that_could_not_be_read() -> None:

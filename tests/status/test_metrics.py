@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpumesh.health.devices import MigInstance, Probe, Reading, XidCount
 from gpumesh.model import HostState
 from gpumesh.status.metrics import MAX_HOST_SERIES, exposition, mesh_exposition
+from tests.samples.carved import carved_probe, carved_view
 from tests.samples.fleet import NOW, SampleSource, host, resting_probe, sample_probe, sample_view, uuid_of
 from tests.status.conftest import Face
 
@@ -245,6 +246,20 @@ def test_a_mig_instance_has_its_memory_under_dcgm_exporters_labels() -> None:
     line = next(line for line in text.splitlines() if "GPU_I_ID" in line)
     names = [part.partition("=")[0] for part in line[line.index("{") + 1 : line.index("}")].split(",")]
     assert names[4:8] == ["modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname"]
+
+
+def test_what_a_mig_instance_does_is_a_ratio_under_dcgm_exporters_names_and_a_whole_cards_is_absent() -> None:
+    text = mesh_exposition(carved_view(), carved_probe(), {})
+    for name, busy in (("GR_ENGINE", 0.996), ("SM", 0.979), ("DRAM", 0.413)):
+        told = series(text, f"DCGM_FI_PROF_{name}_ACTIVE")
+        assert {labels.get("GPU_I_ID"): value for labels, value in told} == {
+            "2": busy,
+            "3": 0,
+            "9": 0,
+            "10": 0,
+        }
+        assert told[0][0]["GPU_I_PROFILE"] == "3g.40gb"
+    assert "DCGM_FI_PROF" not in mesh_exposition(sample_view(), sample_probe(), {})
 
 
 def test_bandwidth_of_nvlink_is_both_ways_or_nothing() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpumesh.model import Address, Reachability
-from gpumesh.swim.parameters import LAN, MIN_DATAGRAM_BYTES
+from gpumesh.swim.parameters import LAN, MIN_DATAGRAM_BYTES, Parameters
 from tests.swim.link import Host, Link, joined
 
 ALIVE, FAILED = Reachability.ALIVE, Reachability.FAILED
@@ -51,7 +51,7 @@ def test_alertmanager_1564_a_host_whose_datagrams_are_blocked_is_shown_with_its_
     assert {transport(host, hidden) for host in others} == {"udp"}
 
 
-@pytest.mark.parametrize("mtu_bytes", [MIN_DATAGRAM_BYTES, 1232])
+@pytest.mark.parametrize("mtu_bytes", [MIN_DATAGRAM_BYTES, 1132])
 def test_corrosion_460_datagrams_fit_the_paths_they_are_told_of(mtu_bytes: int) -> None:
     link = Link(seed=4)
     link.mtu_bytes = mtu_bytes
@@ -65,10 +65,24 @@ def test_corrosion_460_datagrams_fit_the_paths_they_are_told_of(mtu_bytes: int) 
     assert mtu_bytes - 110 < max(len(data) for data, _, _ in link.wiretap) <= mtu_bytes
 
 
+@pytest.mark.parametrize("profile", ["lan", "wan", "local"])
+def test_a_path_that_silently_swallows_more_than_ipv6_carries_is_none_the_worse(profile: str) -> None:
+    link = Link(seed=8, parameters=Parameters.for_profile(profile))
+    link.mtu_bytes = 1280 - 48
+    for number in range(12):
+        link.add(number).passenger.outgoing = [bytes(100)] * 50
+    link.streams_work = False
+    link.run(300.0, until=link.is_whole)
+    assert link.is_whole()
+    link.run(30.0)
+    assert failures(link) == []
+    assert link.mtu_bytes - 110 < max(len(data) for data, _, _ in link.wiretap) <= link.mtu_bytes
+
+
 def test_corrosion_460_no_path_makes_datagrams_larger_than_asked_for_or_useless() -> None:
     link = joined(2, seed=5)
     engine = next(iter(link.hosts.values())).engine
-    for path_bytes, taken in ((65_000, LAN.datagram_bytes), (1252, 1252), (60, MIN_DATAGRAM_BYTES)):
+    for path_bytes, taken in ((65_000, LAN.datagram_bytes), (1052, 1052), (60, MIN_DATAGRAM_BYTES)):
         engine.limit_datagrams(path_bytes)
         assert engine._context.datagram_bytes == taken
 

@@ -33,7 +33,7 @@ def test_lan_profile_probes_and_gossips_as_the_peers_do_but_judges_by_corroborat
     assert lan.num_corroborators > lan.num_confirmations == 3
     assert lan.weighs_evidence
     assert lan.tells_suspects
-    assert lan.datagram_bytes == 1400
+    assert lan.datagram_bytes == 1232
 
 
 def test_local_profile_is_about_five_times_faster_and_wan_slower() -> None:

@@ -39,6 +39,11 @@ DRIVER_470_LACKS = (
     "nvmlDeviceGetGpuFabricInfo",
     "nvmlDeviceGetComputeRunningProcesses_v3",
     "nvmlDeviceGetGraphicsRunningProcesses_v3",
+    "nvmlGpmQueryDeviceSupport",
+    "nvmlGpmSampleAlloc",
+    "nvmlGpmSampleFree",
+    "nvmlGpmMigSampleGet",
+    "nvmlGpmMetricsGet",
 )
 
 
@@ -103,7 +108,7 @@ def _compile(directory: Path, include: Path, sources: list[Path], left_out: list
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         exports = Path(scratch) / "exports"
         kept_in = "".join(f" {name};" for name in left_out)
-        exports.write_text(f"{{ global: nvml*; local:{kept_in} *; }};\n")
+        exports.write_text(f"{{ global: nvml*; fake_nvml_*; local:{kept_in} *; }};\n")
         built = Path(scratch) / LIBRARY
         command = [compiler, *FLAGS, "-isystem", str(include), f"-Wl,--version-script={exports}"]
         command += [*(str(source) for source in sources if source.suffix == ".c"), "-o", str(built)]

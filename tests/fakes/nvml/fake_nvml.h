@@ -97,20 +97,31 @@ bool state_xid_after(slot_t slot, unsigned long long sequence, struct xid *out);
 /* ---- slices of cards (fake_nvml_mig.c) ---- */
 
 #define MAX_MIGS 8
+#define NUM_ACTIVITIES 3
 
 struct mig {
     char profile[32]; /* 1g.10gb */
     unsigned int gpu_instance, compute_instance;
     unsigned long long total_bytes, used_bytes;
     unsigned int num_multiprocessors; /* 0 where the file does not say */
+    bool has_activity;
+    double activity[NUM_ACTIVITIES]; /* percent: graphics, multiprocessors, bandwidth of the memory */
+    bool is_told[NUM_ACTIVITIES];    /* false where the file says "none" */
 };
 
 bool mig_parse(const char *value, struct mig *out);
 bool is_mig_handle(nvmlDevice_t device);
 /* NVML_ERROR_INVALID_ARGUMENT for a handle that is none of a MIG device. */
 nvmlReturn_t enter_mig(const char *call, nvmlDevice_t device, slot_t *slot, struct mig *out);
+/* The first slice that is in that GPU instance; NVML_ERROR_NOT_FOUND where there is none, or MIG is off. */
+nvmlReturn_t mig_of_gpu_instance(slot_t slot, unsigned int gpu_instance, struct mig *out);
 nvmlReturn_t mig_name(const char *call, nvmlDevice_t device, char *out, size_t size);
 nvmlReturn_t mig_uuid(const char *call, nvmlDevice_t device, char *out, size_t size);
+
+/* ---- samples of what slices do (fake_nvml_gpm.c) ---- */
+
+/* Not NVIDIA's: how many samples are allocated now, so that a test can show that none is left behind. */
+unsigned int fake_nvml_num_samples(void);
 
 /* ---- what each call goes through first (fake_nvml_call.c) ---- */
 

@@ -2,23 +2,45 @@
 #include "fake_nvml.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* As with cards, a handle is an address in here. */
 static char handles[MAX_GPUS][MAX_MIGS];
 
+/* " busy GRAPHICS MULTIPROCESSORS BANDWIDTH", each in percent, or "none" where it is not told */
+static bool activity_parse(const char *text, struct mig *out)
+{
+    char words[NUM_ACTIVITIES][16];
+    int end = 0;
+    if (sscanf(text, " busy %15s %15s %15s%n", words[0], words[1], words[2], &end) != NUM_ACTIVITIES ||
+        text[end] != '\0')
+        return false;
+    for (size_t i = 0; i < NUM_ACTIVITIES; i++) {
+        char *rest = words[i];
+        out->is_told[i] = strcmp(words[i], "none") != 0;
+        if (!out->is_told[i])
+            continue;
+        out->activity[i] = strtod(words[i], &rest);
+        if (rest == words[i] || *rest != '\0')
+            return false;
+    }
+    out->has_activity = true;
+    return true;
+}
+
 bool mig_parse(const char *value, struct mig *out)
 {
     char total[32], used[32];
-    int end = 0;
+    int end = 0, more = 0;
     *out = (struct mig){0};
     if (sscanf(value, "%31s %u %u %31s %31s%n", out->profile, &out->gpu_instance, &out->compute_instance, total, used,
                &end) != 5 ||
         !number_parse(total, &out->total_bytes) || !number_parse(used, &out->used_bytes))
         return false;
-    int more = 0;
-    return value[end] == '\0' ||
-           (sscanf(value + end, " %u%n", &out->num_multiprocessors, &more) == 1 && value[end + more] == '\0');
+    if (sscanf(value + end, " %u%n", &out->num_multiprocessors, &more) == 1)
+        end += more;
+    return value[end] == '\0' || activity_parse(value + end, out);
 }
 
 static bool place_of(nvmlDevice_t device, slot_t *slot, unsigned int *place)
@@ -50,6 +72,19 @@ nvmlReturn_t enter_mig(const char *call, nvmlDevice_t device, slot_t *slot, stru
     if (result == NVML_SUCCESS && !mig_parse(value, out))
         return NVML_ERROR_UNKNOWN;
     return result;
+}
+
+nvmlReturn_t mig_of_gpu_instance(slot_t slot, unsigned int gpu_instance, struct mig *out)
+{
+    unsigned int mode;
+    char value[128];
+    if (state_u32(slot, "mig_mode", &mode) != NVML_SUCCESS || mode == 0)
+        return NVML_ERROR_NOT_FOUND;
+    for (unsigned int place = 1; place <= MAX_MIGS; place++)
+        if (state_mig(slot, place, value, sizeof value) == NVML_SUCCESS && mig_parse(value, out) &&
+            out->gpu_instance == gpu_instance)
+            return NVML_SUCCESS;
+    return NVML_ERROR_NOT_FOUND;
 }
 
 static nvmlReturn_t print(char *out, size_t size, const char *text)

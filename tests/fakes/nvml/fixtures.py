@@ -9,17 +9,19 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gpumesh.health.devices import Reading
 from gpumesh.health.nvml import NvmlDriver
+from gpumesh.health.nvml_gpm import Moment
 from tests.fakes.nvml import build
 from tests.fakes.nvml.state import FakeDriver
 
@@ -89,10 +91,21 @@ def cards(tmp_path: Path) -> FakeDriver:
     return FakeDriver(state_file, host=tmp_path.name)
 
 
+def passing_time() -> Callable[[], Moment]:
+    """A clock that is five seconds later each time it is asked."""
+    seconds = itertools.count(100, 5)
+
+    def clock() -> Moment:
+        now = float(next(seconds))
+        return Moment(now, now)
+
+    return clock
+
+
 @pytest.fixture
 def driver(cards: FakeDriver, tmp_path: Path) -> Iterator[NvmlDriver]:
-    """The driver of gpumesh over it, to be opened."""
-    opened = NvmlDriver(root=tmp_path)
+    """The driver of gpumesh over it, to be opened; its looks are seconds apart."""
+    opened = NvmlDriver(root=tmp_path, clock=passing_time())
     yield opened
     opened.close()
 
