@@ -20,6 +20,7 @@ _TONES: Final = {
     "host.failed": Tone.BAD,
     "gpu.lost": Tone.BAD,
     "xid": Tone.WARN,
+    "host.conflict": Tone.WARN,
     "host.suspected": Tone.WARN,
     "host.joined": Tone.GOOD,
     "host.refuted": Tone.GOOD,

@@ -183,5 +183,5 @@ def parse_endpoint(value: str) -> tuple[str, int]:
     """Split ``host:port`` or ``[v6]:port``; port 0 asks the kernel for one."""
     match = _ENDPOINT.fullmatch(value)
     if match is None or int(match["port"]) > MAX_PORT:
-        raise ValueError('must be "address:port" or "[v6 address]:port", such as "0.0.0.0:7977"')
+        raise ValueError('must be "address:port" or "[v6 address]:port", such as "[::]:7977"')
     return match["v6"] or match["host"], int(match["port"])

@@ -58,9 +58,11 @@ class GossipConfig:
     )
     bind: str = endpoint(
         "bind",
-        "0.0.0.0:7977",
-        'Address and port for gossip, UDP and TCP alike; "[::]:7977" for IPv6 and IPv4. Without a key the '
-        "daemon binds to loopback only and runs alone.",
+        "[::]:7977",
+        'Address and port for gossip, UDP and TCP alike. "[::]:7977" is every address of this host, IPv6 and '
+        'IPv4; "0.0.0.0:7977" is IPv4 alone. Peers use one address of each host (see `advertise`), so all '
+        "hosts of a fleet need one family in common. Without a key the daemon binds to loopback only and "
+        "runs alone.",
     )
     advertise: str = endpoint(
         "advertise",

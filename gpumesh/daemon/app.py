@@ -343,6 +343,7 @@ class Daemon:
             )
             self._identity = keep_epoch(self._state, self._identity, self._mesh.epoch)
         while (event := self._mesh.next_event()) is not None:
+            self._own.handle_event(event, boot_time())
             self._publish_event(event)
 
     def _publish_event(self, event: Event) -> None:

@@ -5,7 +5,6 @@ Read again only when one of the files has changed: a look at them costs a few do
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -42,6 +41,10 @@ class ContainerFiles:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        # Made once: putting these paths together takes as long as asking the kernel for them.
+        programs = (root / folder / name for folder in _BINARIES for name in _PROGRAMS)
+        configs = (root / name for name in (_DOCKER_CONFIG, _CONTAINERD_CONFIG, *_PODMAN_HOOKS))
+        self._watched = (*programs, *configs)
         self._stamps: _Stamps | None = None
         self._known = Containers()
 
@@ -51,7 +54,7 @@ class ContainerFiles:
             return None
         specifications = self._specifications()
         imports = self._folder(_CONTAINERD_IMPORTS, (".toml",))
-        stamps = tuple(self._stamp(path) for path in self._watched(chain(specifications, imports)))
+        stamps = tuple(self._stamp(path) for path in chain(self._watched, specifications, imports))
         if stamps != self._stamps:
             self._stamps, self._known = stamps, self._read(specifications, imports)
         return self._known
@@ -100,11 +103,6 @@ class ContainerFiles:
             paths = sorted((self._root / name).iterdir())
             return [path for path in paths if path.name.endswith(endings)][:MAX_FILES]
         return []
-
-    def _watched(self, files: Iterable[Path]) -> Iterable[Path]:
-        programs = (self._root / folder / name for folder in _BINARIES for name in _PROGRAMS)
-        configs = (self._root / name for name in (_DOCKER_CONFIG, _CONTAINERD_CONFIG, *_PODMAN_HOOKS))
-        return chain(programs, configs, files)
 
     def _has(self, program: str) -> bool:
         return any((self._root / folder / program).exists() for folder in _BINARIES)

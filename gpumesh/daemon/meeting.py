@@ -36,12 +36,15 @@ class Joiner(Protocol):
 
 
 class Meeting:
-    """Feeds the engine addresses to join by for as long as it asks, and keeps those of its peers."""
+    """Feeds the engine addresses to join by for as long as it asks, and keeps those of its peers.
 
-    def __init__(self, seeds: tuple[str, ...], state: StateDirectory) -> None:
+    ``lookups`` resolves the seeds; the system's resolver by default.
+    """
+
+    def __init__(self, seeds: tuple[str, ...], state: StateDirectory, lookups: Lookups | None = None) -> None:
         self.seeds = seeds
         self._state = state
-        self._lookups = Lookups()
+        self._lookups = Lookups() if lookups is None else lookups
         self._found: list[Address] = []
         self._cached = load_peers(state)
         self._kept = list(self._cached)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
+from gpumesh.daemon.doubles import Doubles
 from gpumesh.daemon.statedir import StateDirectory
-from gpumesh.model import LIVE, Finding, HostView, Severity, View
+from gpumesh.model import LIVE, Event, Finding, HostView, Severity, View
 
 KEY_CLEARS_S: Final = 120.0
 """How long after the last datagram under an unknown key it is still told."""
@@ -41,6 +42,11 @@ class OwnFindings:
         self._refused_at = float("-inf")
         self._fleet_at = float("-inf")
         self._of_fleet: tuple[tuple[str, str, str], ...] = ()
+        self._doubles = Doubles()
+
+    def handle_event(self, event: Event, now: float) -> None:
+        """Take what the mesh tells: of conflicts about this host a finding comes."""
+        self._doubles.handle_event(event, now)
 
     def standing(
         self, counters: Mapping[str, float], view: Callable[[], View], now: float, unix: float
@@ -48,7 +54,8 @@ class OwnFindings:
         """Return what stands now; ``counters`` are the daemon's own, ``view`` gives the fleet as seen now."""
         if now - self._fleet_at >= FLEET_EVERY_S:
             self._fleet_at, self._of_fleet = now, tuple(_of_fleet(view()))
-        found = (*self._losses(), *self._foreign_key(counters, now), *self._of_fleet)
+        doubles = self._doubles.standing(view, now)
+        found = (*self._losses(), *self._foreign_key(counters, now), *doubles, *self._of_fleet)
         self._since = {(check, reason): self._since.get((check, reason), unix) for check, reason, _ in found}
         return tuple(
             Finding(

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from gpumesh.daemon.addresses import from_kernel
 from gpumesh.model import Address
 
 RECEIVE_BUFFER_BYTES: Final = 2 << 20
@@ -30,13 +31,21 @@ _ERROR_BYTES: Final = 512
 
 
 class GossipSocket:
-    """A bound, non-blocking UDP socket that also reports which peers' kernels refused a datagram."""
+    """A bound, non-blocking UDP socket that also reports which peers' kernels refused a datagram.
+
+    ``::`` is all addresses, IPv6 and IPv4; where the kernel has no IPv6, IPv4 alone. Errors: OSError.
+    """
 
     def __init__(self, bind: Address) -> None:
         self.counters: Counter[str] = Counter()
-        family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
-        self._is_v6 = family == socket.AF_INET6
-        self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        try:
+            self._socket = socket.socket(_family_of(bind), socket.SOCK_DGRAM)
+        except OSError as error:
+            if bind.host != "::" or error.errno != errno.EAFNOSUPPORT:
+                raise
+            bind = Address("0.0.0.0", bind.port)  # noqa: S104 - what "::" stands for here
+            self._socket = socket.socket(_family_of(bind), socket.SOCK_DGRAM)
+        self._is_v6 = ":" in bind.host
         try:
             self._prepare()
             self._socket.bind((bind.host, bind.port))
@@ -57,8 +66,8 @@ class GossipSocket:
         if self._is_v6:
             self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             self._socket.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
-        else:
-            self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
+        # On an IPv6 socket too: it stands for what IPv4 peers' kernels answer.
+        self._socket.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
         # A narrow router on the way may cut a datagram in pieces: where its complaint is filtered, it would
         # swallow one that says "don't fragment". Also on an IPv6 socket, for its IPv4 peers.
         self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DONT)
@@ -83,7 +92,7 @@ class GossipSocket:
                 # An ICMP error is reported once on the next call and then gone; refused_peers() says whose.
                 self.counters[f"receive_error/{errno.errorcode.get(error.errno or 0, 'unknown')}"] += 1
                 continue
-            yield data, _from_kernel(source[0], source[1])
+            yield data, from_kernel(source[0], source[1])
 
     def refused_peers(self) -> list[Address]:
         """Return the peers whose kernel answered that nobody listens there (ICMP port unreachable)."""
@@ -95,7 +104,7 @@ class GossipSocket:
                 break
             for _, _, data in ancillary:
                 if len(data) >= 4 and int.from_bytes(data[:4], "little") == errno.ECONNREFUSED:  # noqa: PLR2004
-                    refused.append(_from_kernel(target[0], target[1]))
+                    refused.append(from_kernel(target[0], target[1]))
         return refused
 
     def send(self, data: bytes, target: Address) -> None:
@@ -119,7 +128,5 @@ class GossipSocket:
         return f"::ffff:{host}" if self._is_v6 and ":" not in host else host
 
 
-def _from_kernel(host: str, port: int) -> Address:
-    """Return the address as everybody else writes it: IPv4-mapped IPv6 as IPv4, no zone."""
-    plain = host.split("%", 1)[0]
-    return Address(plain[7:] if plain.startswith("::ffff:") and "." in plain else plain, port)
+def _family_of(bind: Address) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in bind.host else socket.AF_INET

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from gpumesh.daemon.addresses import from_kernel
 from gpumesh.model import Address
 from gpumesh.swim.ports import CloseStream, OpenStream, SendStream, StreamAction
 
@@ -175,7 +176,7 @@ class _Link(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         peer = transport.get_extra_info("peername") or ("", 0)
-        self.stream_id = self._streams.link_made(self, Address(str(peer[0]), int(peer[1])))
+        self.stream_id = self._streams.link_made(self, from_kernel(str(peer[0]), int(peer[1])))
         if self.stream_id is None:
             transport.abort()
         else:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gpumesh.daemon.addresses import advertised, is_loopback, is_unspecified
+from gpumesh.daemon.addresses import advertised, is_loopback, is_unspecified, unheard
 from gpumesh.model import Address
 
 LOOK_EVERY_S: Final = 5.0
@@ -19,6 +19,8 @@ LOOK_FOR_ANY_S: Final = 1.0
 """While there is no network yet: before peers are met under an address that is theirs, too."""
 NUM_ALIKE: Final = 2
 """Looks in a row that must find the same new address: an interface that comes up has several for a moment."""
+
+_MAX_NAMED: Final = 3
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,14 @@ class Whereabouts:
         self._candidate: Address | None = None
         self._num_alike = 0
         self.address = find(bind, advertise, targets)
+        if not self._is_fixed and is_loopback(self.address.host) and (hosts := unheard(bind)):
+            _log.warning(
+                'gossip.bind = "%s" is IPv4 alone, and this host has IPv6 only (%s): no peer reaches '
+                'it; set gossip.bind = "[::]:%d"',
+                bind,
+                ", ".join(hosts[:_MAX_NAMED]),
+                bind.port,
+            )
 
     async def watch(
         self, targets: Callable[[], Sequence[Address]], on_move: Callable[[Address], None]

@@ -9,6 +9,20 @@ from typing import Final
 from gpumesh.model import Baseline, Event, Finding, Gpu, HostState, Reachability, Scalar, Severity, Verdict
 from gpumesh.swim.ports import MemberChanged
 
+KINDS: Final[Mapping[str, str]] = {
+    "host.joined": "it is new here, or started again",
+    "host.suspected": "it does not answer, and may be failed",
+    "host.refuted": "it was suspected or failed, and lives",
+    "host.failed": "it, or its daemon, is gone without a goodbye",
+    "host.left": "it said goodbye",
+    "host.state": "whether it takes work has changed",
+    "host.conflict": "two daemons have one identity, or two hosts one address; it repeats while they do",
+    "gpu.lost": "a card is gone",
+    "gpu.verdict": "what is held of a card has changed",
+    "baseline.changed": "the host meets lines of its baseline no longer, or again",
+    "xid": "the driver reported an error of a card",
+}
+"""Every kind of event, and what it says. ``xid`` comes of the daemon's looks, all others of the mesh."""
 MAX_EVENTS: Final = 1024
 _LOST_CHECK: Final = "inventory"
 _LOST_CODE: Final = "lost"

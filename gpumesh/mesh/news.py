@@ -67,8 +67,16 @@ class MemberNews:
         self._reporter(self._host_id, unix).tell("host.refuted", reason, fields=fields)
 
     def tell_conflict(self, event: IdentityConflict, unix: float) -> None:
-        """Tell that two daemons claim one identity or address."""
-        fields: dict[str, Scalar] = {"address": str(event.address)}
+        """Tell that two daemons have one identity, or two hosts one address; repeated for as long as they do.
+
+        Fields: ``shared`` is ``identity`` or ``address``; ``is_here``, whether it is this host's own;
+        ``address``, of an identity where the other daemon is, else what is shared.
+        """
+        fields: dict[str, Scalar] = {
+            "address": str(event.address),
+            "shared": "address" if event.is_of_address else "identity",
+            "is_here": event.is_here,
+        }
         self._reporter(event.host_id, unix).tell("host.conflict", self.in_words(event.reason), fields=fields)
 
     def _tell(self, change: MemberChanged, unix: float) -> None:

@@ -12,6 +12,7 @@ from aiohttp import web
 import gpumesh
 from gpumesh.config import Config
 from gpumesh.errors import RequestError
+from gpumesh.mesh.events import KINDS
 from gpumesh.placement.request import parse_request
 from gpumesh.placement.rule import place
 from gpumesh.status import documents
@@ -116,6 +117,7 @@ class _Face:
                 _EVENT_PARAMETERS,
                 media_type="text/event-stream",
                 problems=((503, "Too many clients follow already"),),
+                details="; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items()),
                 is_stream=True,
             ),
             Route(

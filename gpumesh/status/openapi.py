@@ -49,6 +49,8 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "responses": responses,
     }
+    if route.details:
+        operation["description"] = route.details
     if route.parameters:
         operation["parameters"] = [_parameter(parameter) for parameter in route.parameters]
     return operation

@@ -42,6 +42,8 @@ class Route:
     problems: tuple[tuple[int, str], ...] = ()
     """Statuses of its problems and when each occurs."""
     is_stream: bool = False
+    details: str = ""
+    """More than the summary says, for the OpenAPI page."""
 
 
 def check_query(keys: Iterable[str], parameters: Iterable[Parameter]) -> None:

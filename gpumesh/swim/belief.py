@@ -53,12 +53,14 @@ class Belief:
     ) -> None:
         """Take what a peer says of another member.
 
-        ``is_first_hand``: the accuser itself says so. ``is_sync``: it came in a push/pull and may be
-        old. ``is_joining``: this host has just been told of the whole fleet, and need not tell the fleet
-        of itself. ``age_s``: how long a member unknown here has been gone.
+        ``is_first_hand``: the accuser itself says so, or the member of itself. ``is_sync``: it came in a
+        push/pull and may be old. ``is_joining``: this host has just been told of the whole fleet, and need
+        not tell the fleet of itself. ``age_s``: how long a member unknown here has been gone.
         """
         context = self._context
         member = context.table.get(statement.host_id)
+        if member is not None and statement.address == context.address:
+            self._conflicts.handle_claim(member, now)
         if member is not None and member.holds(statement):
             return
         if statement.kind in ACCUSATIONS and not self._is_valid(statement, is_sync=is_sync):
@@ -68,6 +70,8 @@ class Belief:
             self._meet(statement, now, is_sync=is_sync, is_joining=is_joining, age_s=age_s)
         elif precedence(statement.kind, statement.epoch, statement.incarnation) <= member.precedence:
             self._handle_older(member, statement, now)
+        elif self._conflicts.refuses(member, statement, now, is_first_hand=is_first_hand):
+            return
         elif self._needs_examination(member, statement, now, is_sync=is_sync):
             self._examine(member, statement, now)
         else:
@@ -84,7 +88,7 @@ class Belief:
             return
         if voucher.reachability is not Reachability.ALIVE or vouch.epoch != member.epoch:
             return
-        if member.reachability is Reachability.LEFT:
+        if member.reachability is Reachability.LEFT or self._conflicts.holder(member) is not None:
             return
         if vouch.incarnation > member.incarnation:
             self.take(member, self._alive(member, vouch.incarnation), now)
@@ -101,14 +105,19 @@ class Belief:
             self._acquit(member, f"{vouch.voucher} vouched for it", now)
             self._context.spread(vouch, now)
 
-    def handle_evidence(self, member: Member, incarnation: int, now: float, *, is_proven: bool) -> None:
+    def handle_evidence(
+        self, member: Member, incarnation: int, now: float, *, is_proven: bool, is_answer: bool = False
+    ) -> None:
         """Take word from the member itself at its current epoch.
 
         ``is_proven``: it answers a question of this host, or comes in a session that did, so it is no
-        recording.
+        recording. ``is_answer``: it answered where it was asked.
         """
         context = self._context
         if member.reachability is Reachability.LEFT or incarnation < member.incarnation:
+            return
+        holder = self._conflicts.holder(member)
+        if holder is not None and not (is_answer and holder == context.host_id):
             return
         if incarnation > member.incarnation:
             held = member.statement()
@@ -121,6 +130,7 @@ class Belief:
             member.evidence_at = now
             return
         member.evidence_at = member.answered_at = now
+        self._conflicts.handle_proof(member, now)
         was_doubted, member.doubt = member.doubt is not None, None
         if member.suspicion is not None:
             self._acquit(member, "it answered this host", now)
@@ -129,9 +139,16 @@ class Belief:
         context.spread(Vouch(member.host_id, member.epoch, member.incarnation, context.host_id), now)
 
     def displace(self, member: Member, usurper: str, now: float) -> None:
-        """Fail a member whose address answers as somebody else (foca#31: one identity per address)."""
+        """Fail a member whose address answers as somebody else (foca#31: one identity per address).
+
+        Where it is this host that answers there, that is told to nobody: others ask themselves.
+        """
         reason = f"its address {member.address} now answers as {usurper}"
-        self.take(member, self.verdict(member), now, reason=reason)
+        is_quiet = usurper == self._context.host_id
+        self.take(member, self.verdict(member), now, reason=reason, is_quiet=is_quiet)
+        holder = self._context.table.get(usurper)
+        if holder is not None and holder.is_live and holder.address == member.address:
+            self._context.table.settle(holder)
 
     def take(
         self,
@@ -215,7 +232,8 @@ class Belief:
         if statement.kind is Reachability.SUSPECT and statement.incarnation == member.incarnation:
             self._confirm(member, statement, now)
         elif statement.kind is Reachability.ALIVE and member.reachability is Reachability.FAILED:
-            self._notices.tell(member, now, statement.address)  # memberlist#311: a live host stayed dead
+            if not self._conflicts.handle_echo(member, statement, now):
+                self._notices.tell(member, now, statement.address)  # memberlist#311: a live host stayed dead
         else:
             self._conflicts.handle_same_run(member, statement, now)
 

@@ -31,6 +31,8 @@ class Defence:
         self._context = context
         self._post = post
         self._conflict_told_at = float("-inf")
+        self._double_at: Address | None = None
+        """Where another daemon with this identity was last heard of; not every word of it says so."""
         self._raised_at = float("-inf")
         self._overtaken_at = float("-inf")
         self._moved_at = float("-inf")
@@ -74,11 +76,16 @@ class Defence:
     def report_conflict(self, address: Address | None, reason: str, now: float) -> None:
         """Say that another daemon uses this host's identity; at most once a minute."""
         self._context.counters["conflicts/self"] += 1
+        if address not in (None, self._context.address):
+            self._double_at = address
         if now - self._conflict_told_at >= CONFLICT_SILENCE_S:
             self._conflict_told_at = now
             self._context.emit(
                 IdentityConflict(
-                    self._context.host_id, address or self._context.address, f"{reason}; {ADVICE}"
+                    self._context.host_id,
+                    self._double_at or self._context.address,
+                    f"{reason}; {ADVICE}",
+                    is_here=True,
                 )
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpumesh.errors import RejectedError
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.belief import Belief
-from gpumesh.swim.conflict import ADVICE
+from gpumesh.swim.conflict import ADVICE, Conflicts
 from gpumesh.swim.context import Context
 from gpumesh.swim.defence import EPOCH_OVERLAP_S, Defence
 from gpumesh.swim.fields import canonical
@@ -55,12 +55,18 @@ class Intake:
         self._defence = defence
         self._probing = probing
         self._relaying = relaying
+        self._conflicts = Conflicts(context, notices)
 
     def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
         """Take one datagram; raises :class:`RejectedError`, before anything was changed."""
         if len(data) > MAX_DATAGRAM_BYTES:
             raise RejectedError("too_large")
-        opened = self._context.sealer.open(data)
+        try:
+            opened = self._context.sealer.open(data)
+        except RejectedError as error:
+            if error.reason == "reflected":
+                self._probing.handle_reflected(now)
+            raise
         datagram = decode(opened.body)
         context = self._context
         context.counters["received/" + NAMES[type(datagram.primary)]] += 1
@@ -97,7 +103,7 @@ class Intake:
             statement = Statement(
                 Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, hello.address
             )
-            self._handle_statement(statement, None, now)
+            self._belief.handle_statement(statement, now, is_first_hand=True)
         member = context.table.get(sender.host_id)
         if member is not None and member.epoch == sender.epoch:
             member.beat = max(member.beat, sender.beat)
@@ -181,7 +187,8 @@ class Intake:
         elif is_own:
             self._defence.handle_statement(statement, teller, now)
         else:
-            is_first_hand = teller is not None and teller.host_id == statement.accuser
+            speakers = (statement.accuser, statement.host_id)
+            is_first_hand = teller is not None and teller.host_id in speakers
             self._belief.handle_statement(statement, now, is_first_hand=is_first_hand)
 
     def _handle_primary(
@@ -199,11 +206,11 @@ class Intake:
             self._handle_relayed_ack(primary, now)
         elif isinstance(primary, Nack):
             self._probing.handle_nack(primary.seq)
-        if (
-            member is not None
-            and member.reachability is Reachability.FAILED
-            and not isinstance(primary, Ping)
-        ):
+        if member is None or member.reachability is not Reachability.FAILED:
+            return
+        is_proven = session == member.session
+        is_refused = self._conflicts.handle_word(member, sender.incarnation, source, now, is_proven=is_proven)
+        if not is_refused and not isinstance(primary, Ping):
             self._notices.tell(member, now, source)
 
     def _handle_ack(self, datagram: Datagram, ack: Ack, source: Address, session: bytes, now: float) -> None:
@@ -219,7 +226,11 @@ class Intake:
         if member is not None and member.epoch == sender.epoch:
             member.session = session
             member.transport = "return" if probe.is_detoured else "udp"
-            self._belief.handle_evidence(member, sender.incarnation, now, is_proven=True)
+            if not probe.is_detoured:
+                member.answered_there_at = now
+            self._belief.handle_evidence(
+                member, sender.incarnation, now, is_proven=True, is_answer=not probe.is_detoured
+            )
         elif not probe.host_id:
             self.streams.open(source, now)
 
@@ -228,7 +239,7 @@ class Intake:
             return
         member = self._context.table.get(ack.subject)
         if member is not None and member.epoch == ack.epoch:
-            self._belief.handle_evidence(member, ack.incarnation, now, is_proven=True)
+            self._belief.handle_evidence(member, ack.incarnation, now, is_proven=True, is_answer=True)
 
     def _handle_namesake(self, datagram: Datagram, source: Address, now: float) -> None:
         """Another daemon speaks in this host's name: say so; its words change nothing."""

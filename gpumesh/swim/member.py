@@ -21,8 +21,13 @@ class Member:
         "accuser",
         "address",
         "answered_at",
+        "answered_there_at",
         "beat",
+        "claim",
+        "claimed_at",
         "conflict_told_at",
+        "contested_at",
+        "contested_since_at",
         "doubt",
         "epoch",
         "epoch_since_at",
@@ -32,6 +37,7 @@ class Member:
         "is_refused",
         "notice_at",
         "reachability",
+        "refused_incarnation",
         "session",
         "since_at",
         "source",
@@ -52,6 +58,8 @@ class Member:
         """Last word of life, direct or through others."""
         self.answered_at = NEVER
         """Last direct answer from the member itself, bound to a question of this host."""
+        self.answered_there_at = NEVER
+        """When it last did so at its address, not only where it calls from."""
         self.vouched_at = NEVER
         """When another member last said that it had such an answer."""
         self.session: bytes = b""
@@ -66,6 +74,13 @@ class Member:
         self.notice_at = NEVER
         """When the member was last told of an accusation outside the probes."""
         self.conflict_told_at = NEVER
+        self.claim: Statement | None = None
+        """By which another lives, too, at this member's address: told to both if this one answers."""
+        self.claimed_at = NEVER
+        self.contested_at = self.contested_since_at = NEVER
+        """When its claim to another's address was last seen, and since when."""
+        self.refused_incarnation = -1
+        """At which it last said of itself that it lives where another answers."""
         self.beat = 0
         self.source: Address | None = None
         """Where its last datagram came from, if not its address: a router's, or another interface's."""
@@ -165,5 +180,6 @@ class Member:
         self.beat = 0
         self.session = b""
         self.answered_at = self.vouched_at = self.notice_at = NEVER
+        self.refused_incarnation = -1
         self.source = None
         self.transport = "udp"

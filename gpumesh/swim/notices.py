@@ -14,6 +14,10 @@ from gpumesh.swim.wire import Gossip
 
 CONFLICT_SILENCE_S: Final = 60.0
 """A conflict about one member is told at most this often."""
+CLAIM_LASTS_S: Final = 6.0
+"""A claim to another's address is told once it has lasted so long: daemons look each 5 s where they are."""
+CLAIM_GAP_S: Final = 60.0
+"""A claim that was not seen for so long begins anew."""
 
 
 class Notices:
@@ -38,23 +42,34 @@ class Notices:
         for witness in drawn:
             self._post.send(Gossip(), witness.way, witness, has_news=False, extra=accusation)
 
-    def pass_on(self, member: Member, statement: Statement) -> None:
-        """Send the member a statement about itself."""
-        self._post.send(Gossip(), member.way, member, has_news=False, extra=statement)
+    def pass_on(self, member: Member, statement: Statement | None, to: Address | None = None) -> None:
+        """Send the member a statement that concerns it, and who this host is."""
+        self._post.send(
+            Gossip(), to or member.way, member, introduces=to is not None, has_news=False, extra=statement
+        )
 
-    def report_claim(self, member: Member, reason: str, now: float) -> bool:
-        """Say to the shell that a member claims what is another's; return False if that was said just now."""
+    def report_claim(self, member: Member, reason: str, now: float, *, is_here: bool = False) -> None:
+        """Say to the shell that a member claims another's address, if it has done so for a while.
+
+        At most once a minute for each member. ``is_here``: the address is this host's own.
+        """
+        if now - member.contested_at > CLAIM_GAP_S:
+            member.contested_since_at = now
+        member.contested_at = now
+        if now - member.contested_since_at < CLAIM_LASTS_S:
+            return
         if now - member.conflict_told_at < CONFLICT_SILENCE_S:
-            return False
+            return
         member.conflict_told_at = now
         self._context.counters["conflicts/members"] += 1
-        self._context.emit(IdentityConflict(member.host_id, member.address, reason))
-        return True
+        self._context.emit(
+            IdentityConflict(member.host_id, member.address, reason, is_of_address=True, is_here=is_here)
+        )
 
     def report_conflict(
         self, member: Member, claim: Statement, address: Address, reason: str, now: float
     ) -> None:
-        """Say that two daemons claim one identity or one address, to the shell and to the member itself.
+        """Say that two daemons claim one identity, to the shell and to the member itself.
 
         ``claim`` is the other's statement. At most once a minute for each member.
         """

@@ -137,11 +137,16 @@ class SelfAccused:
 
 @dataclass(frozen=True, slots=True)
 class IdentityConflict:
-    """Another daemon claims this host's identity, or two claim one member's."""
+    """Two daemons claim one identity, or two hosts one address: this host's, or that of others."""
 
     host_id: str
+    """Whose identity two claim; of two hosts at one address the one that does not have it, else the other."""
     address: Address
     reason: str
+    is_of_address: bool = False
+    """Two hosts have one address; else two daemons have one identity."""
+    is_here: bool = False
+    """It is this host's own."""
 
 
 SwimEvent = MemberChanged | MemberForgotten | SelfAccused | EpochOvertaken | IdentityConflict

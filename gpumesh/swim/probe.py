@@ -176,6 +176,7 @@ class Probing:
         """Take a direct answer; return the probe that it settles, None if it settles none.
 
         An answer by another host than the one asked fails the probe at once: the address has changed hands.
+        Not so by one that was refused there before: it says nothing of the one asked, who has other ways.
         """
         probe = self._pending.get(ack.seq) or self._detours.get(ack.seq)
         if probe is None:
@@ -183,10 +184,10 @@ class Probing:
             return self._take_late(ack.seq, sender_id)
         probe.is_detoured = ack.seq == probe.detour_seq
         if probe.host_id and probe.host_id != sender_id:
-            if probe.is_detoured:
-                return None  # the router gave its port to another host: no word about the address
-            self._end(probe)
-            self._blame_usurped(probe, sender_id, now)
+            if (
+                not probe.is_detoured
+            ):  # else the router gave its port to another host: no word about the address
+                self._handle_usurper(probe, sender_id, now)
             return None
         self.settle(probe)
         return probe
@@ -361,11 +362,24 @@ class Probing:
             return None
         return self._unanswered.pop(seq)
 
-    def _blame_usurped(self, probe: Probe, sender_id: str, now: float) -> None:
+    def handle_reflected(self, now: float) -> None:
+        """Take it that what this host sent came back: it was asked at its own address, and has it itself."""
+        own = self._context.address
+        for probe in [probe for probe in self._pending.values() if probe.host_id and probe.address == own]:
+            self._handle_usurper(probe, self._context.host_id, now)
+
+    def _handle_usurper(self, probe: Probe, sender_id: str, now: float) -> None:
         member = self._context.table.get(probe.host_id)
+        sender = self._context.table.get(sender_id)
         if member is None or not member.is_live or member.address != probe.address:
-            return
-        self._belief.displace(member, sender_id, now)
+            self._end(probe)
+        elif sender is not None and not sender.is_live and sender.address == probe.address:
+            self._context.counters["acks/contested"] += 1
+            if probe.judges and probe.is_direct:
+                self._widen(probe, member, now)
+        else:
+            self._end(probe)
+            self._belief.displace(member, sender_id, now)
 
     def _end(self, probe: Probe) -> None:
         del self._pending[probe.seq]

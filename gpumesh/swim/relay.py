@@ -54,10 +54,11 @@ class Relaying:
         errand = self._errands.get(ack.seq)
         if errand is None:
             return False
+        if errand.target != sender[0]:
+            return True  # somebody else has the address: the nack that is due says that there is no answer
         del self._errands[ack.seq]
         self._context.agenda.cancel(("errand", ack.seq))
-        if errand.target == sender[0]:
-            self._post.send(RelayedAck(errand.asker_seq, *sender), errand.asker)
+        self._post.send(RelayedAck(errand.asker_seq, *sender), errand.asker)
         return True
 
     def handle_due(self, seq: int, now: float) -> None:

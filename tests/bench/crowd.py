@@ -30,10 +30,11 @@ from gpumesh.swim.frames import Row
 from gpumesh.swim.seal import SESSION_BYTES, FleetSealer
 from gpumesh.swim.statement import Statement
 from gpumesh.swim.wire import Ack, Ping, Sender, decode, encode_body, encode_head
-from tests.bench.experiments import Row as Measure
 from tests.bench.fleet import BenchError, free_ports
 from tests.bench.makes import Gpumesh, Place
-from tests.bench.process import cpu_s, memory
+from tests.bench.process import MIB, memory, tree_cpu_s
+from tests.bench.row import Bound
+from tests.bench.row import Row as Measure
 
 FLEET = "bench"
 IP_PKTINFO = 8
@@ -41,6 +42,8 @@ IP_PKTINFO = 8
 JOIN_S = 180.0
 POLL_S = 1.0
 GPUS_A_HOST = 2
+MOST_RSS = Bound(130e6 / MIB / MIB, is_exclusive=True)
+"""130 MB."""
 
 
 def measure_crowd(number: int, rest_s: float, directory: Path) -> list[Measure]:
@@ -64,13 +67,13 @@ async def _measure(number: int, rest_s: float, directory: Path) -> list[Measure]
     try:
         await _await_joined(place, number)
         await asyncio.sleep(rest_s)
-        cpu, began_at = cpu_s(process.pid), time.monotonic()
+        cpu, began_at = tree_cpu_s(process.pid), time.monotonic()
         await asyncio.sleep(rest_s)
-        share = 100 * (cpu_s(process.pid) - cpu) / (time.monotonic() - began_at)
+        share = 100 * (tree_cpu_s(process.pid) - cpu) / (time.monotonic() - began_at)
         at = f"a fleet of {number}"
         return [
-            Measure(f"{at}: RSS of a daemon", "MiB", {make.name: memory(process.pid).rss}, {}),
-            Measure(f"{at}: CPU of a daemon", "%", {make.name: share}, {}),
+            Measure(f"{at}: RSS of a daemon", "MiB", {make.name: memory(process.pid).rss}, {}, MOST_RSS),
+            Measure(f"{at}: CPU of a daemon with its children", "%", {make.name: share}, {}),
         ]
     finally:
         process.kill()

@@ -3,27 +3,23 @@
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
-from tests.bench.fleet import Fleet, watch
-from tests.bench.process import children, cpu_s, memory
+from tests.bench.fleet import Fleet, running, watch
+from tests.bench.makes import Make
+from tests.bench.medians import known_median
+from tests.bench.row import OWN, Bound, Row
 
 LIMIT_S = 60.0
 BREATH_S = 3.0
 GRACE_S = 20.0
 STOPPED_S, RUN_S = 8.0, 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the report: a measure, and its value for each make by name; None: not measured."""
-
-    measure: str
-    unit: str
-    values: dict[str, float | None]
-    detail: dict[str, Any]
+STARVED_SHARE = 4
+"""One in so many is starved."""
+MOST_OF_KINSHIP = Bound(0.5, over="kinship")
+MOST_FALSE = Bound(0)
+MOST_GROWTH = Bound(1.3)
 
 
 def measure_detection(fleets: Sequence[Fleet], rounds: int, how: str) -> list[Row]:
@@ -45,11 +41,29 @@ def measure_detection(fleets: Sequence[Fleet], rounds: int, how: str) -> list[Ro
         Row(
             f"{how} at {number}: first to know",
             "s",
-            {name: _median(got) for name, got in firsts.items()},
+            {name: known_median(got) for name, got in firsts.items()},
             firsts,
         ),
-        Row(f"{how} at {number}: all know", "s", {name: _median(got) for name, got in lasts.items()}, lasts),
+        Row(
+            f"{how} at {number}: all know",
+            "s",
+            {name: known_median(got) for name, got in lasts.items()},
+            lasts,
+            MOST_OF_KINSHIP if how == "kill" else None,
+        ),
     ]
+
+
+def measure_scale(make: Make, sizes: Sequence[int], rounds: int, settle_s: float, home: Path) -> list[Row]:
+    """Run one make's detection in fleets of each size, one after the other; the last row is the growth."""
+    rows: list[Row] = []
+    for number in sizes:
+        with running([make], number, home, settle_s) as fleets:
+            rows += [replace(row, bound=None) for row in measure_detection(fleets, rounds, "kill")]
+    first, last = (rows[place].values[make.name] for place in (1, -1))
+    growth = last / first if first and last else None
+    title = f"kill: all know, {sizes[-1]} over {sizes[0]}"
+    return [*rows, Row(title, "", {OWN: growth}, {}, MOST_GROWTH)]
 
 
 def _end_one(fleets: Sequence[Fleet], how: str) -> list[tuple[float | None, float | None]]:
@@ -81,56 +95,13 @@ def _end_one(fleets: Sequence[Fleet], how: str) -> list[tuple[float | None, floa
     return results
 
 
-def measure_rest(fleets: Sequence[Fleet], for_s: float) -> list[Row]:
-    """Leave the fleets alone and measure what a process costs: CPU, memory, and that of its children."""
-    pids = {fleet.make.name: [process.pid for process in fleet.processes.values()] for fleet in fleets}
-    helpers = {name: [child for pid in own for child in children(pid)] for name, own in pids.items()}
-    before = {pid: cpu_s(pid) for group in (pids, helpers) for own in group.values() for pid in own}
-    began_at = time.monotonic()
-    time.sleep(for_s)
-    took_s = time.monotonic() - began_at
-
-    def cpu(own: list[int]) -> float | None:
-        return _median([100 * (cpu_s(pid) - before[pid]) / took_s for pid in own])
-
-    number = len(fleets[0].processes)
-    held = {name: [memory(pid) for pid in own] for name, own in pids.items()}
-    kept = {name: [memory(pid) for pid in own] for name, own in helpers.items()}
-    at = f"at rest, {number}"
-    rows = [
-        Row(f"{at}: CPU of a process", "%", {name: cpu(own) for name, own in pids.items()}, {}),
-        Row(f"{at}: CPU of its children", "%", {name: cpu(own) for name, own in helpers.items()}, {}),
-        Row(
-            f"{at}: RSS of a process",
-            "MiB",
-            {name: _median([m.rss for m in own]) for name, own in held.items()},
-            {},
-        ),
-        Row(
-            f"{at}: PSS of a process",
-            "MiB",
-            {name: _median([m.pss for m in own]) for name, own in held.items()},
-            {},
-        ),
-        Row(
-            f"{at}: PSS of its children",
-            "MiB",
-            {name: _median([m.pss for m in own]) for name, own in kept.items()},
-            {},
-        ),
-    ]
-    for fleet in fleets:
-        fleet.poll()
-    return rows
-
-
-def measure_honesty(fleets: Sequence[Fleet], num_starved: int, for_s: float) -> list[Row]:
-    """Starve ``num_starved`` processes of each fleet: stopped 8 s, run 0.05 s, again and again.
+def measure_honesty(fleets: Sequence[Fleet], for_s: float) -> list[Row]:
+    """Starve a quarter of each fleet's processes: stopped 8 s, run 0.05 s, again and again.
 
     Counted are failures declared of processes that were not starved: at all observers, and at healthy ones.
     """
     names = list(fleets[0].processes)
-    starved = set(names[1 :: len(names) // num_starved][:num_starved])
+    starved = starved_of(names)
     marks = [len(fleet.sights) for fleet in fleets]
     until = time.monotonic() + for_s
     try:
@@ -151,23 +122,20 @@ def measure_honesty(fleets: Sequence[Fleet], num_starved: int, for_s: float) -> 
         counts["all"][name] = len(false)
         counts["healthy"][name] = sum(sight.observer not in starved for sight in false)
         counts["starved"][name] = len(verdicts) - len(false)
-    setting = f"{num_starved} of {len(names)} starved {for_s:g} s"
+    setting = f"{len(starved)} of {len(names)} starved {for_s:g} s"
     return [
         Row(f"{setting}: healthy failed, at anybody", "", counts["all"], {}),
-        Row(f"{setting}: healthy failed, at healthy", "", counts["healthy"], {}),
+        Row(f"{setting}: healthy failed, at healthy", "", counts["healthy"], {}, MOST_FALSE),
         Row(f"{setting}: starved failed, at anybody", "", counts["starved"], {}),
     ]
+
+
+def starved_of(names: Sequence[str]) -> set[str]:
+    """Return which processes are starved: one in four, the seed of the others not among them."""
+    return set(names[1::STARVED_SHARE][: len(names) // STARVED_SHARE])
 
 
 def _signal_all(fleets: Sequence[Fleet], names: set[str], number: signal.Signals) -> None:
     for fleet in fleets:
         for name in names:
             fleet.signal(name, number)
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    """Return the median; None without values, or if most are unknown, which sort last."""
-    if not values:
-        return None
-    found = median(float("inf") if value is None else value for value in values)
-    return None if found == float("inf") else found

@@ -1,11 +1,11 @@
-"""The table: medians of each make, and gpumesh's ratio to each peer."""
+"""The table: medians of each make, gpumesh's ratio to each peer, and whether the bound is met."""
 
 import json
 from collections.abc import Sequence
 
-from tests.bench.experiments import Row
+from tests.bench.row import OWN, Row
 
-OWN = "gpumesh"
+VERDICTS = {True: "met", False: "MISSED", None: "not measured"}
 
 
 def ratios(row: Row) -> dict[str, float]:
@@ -20,43 +20,43 @@ def table(rows: Sequence[Row]) -> str:
     """Return the rows for people."""
     names = list(dict.fromkeys(name for row in rows for name in row.values))
     peers = [name for name in names if name != OWN]
-    head = ["", *names, *(f"/ {name}" for name in peers)]
+    head = ["", *names, *(f"/ {name}" for name in peers), "bound"]
     lines = [head]
     for row in rows:
         shown = [_number(row.values.get(name)) for name in names]
         over = ratios(row)
         title = f"{row.measure} [{row.unit}]" if row.unit else row.measure
-        lines.append([title, *shown, *(_number(over.get(name)) for name in peers)])
+        verdict = f"{row.bound}: {VERDICTS[row.bound.is_met(row.values)]}" if row.bound else ""
+        lines.append([title, *shown, *(_number(over.get(name)) for name in peers), verdict])
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
         "  ".join(
             [
                 line[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+                *(cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:-1], strict=True)),
+                line[-1],
             ]
-        )
+        ).rstrip()
         for line in lines
     )
 
 
 def document(rows: Sequence[Row], **about: object) -> str:
     """Return the rows as JSON."""
-    return json.dumps(
-        {
-            **about,
-            "rows": [
-                {
-                    "measure": row.measure,
-                    "unit": row.unit,
-                    "median": row.values,
-                    "ratio": ratios(row),
-                    "single": row.detail,
-                }
-                for row in rows
-            ],
-        },
-        indent=1,
-    )
+    return json.dumps({**about, "rows": [_as_json(row) for row in rows]}, indent=1)
+
+
+def _as_json(row: Row) -> dict[str, object]:
+    told: dict[str, object] = {
+        "measure": row.measure,
+        "unit": row.unit,
+        "median": row.values,
+        "ratio": ratios(row),
+        "single": row.detail,
+    }
+    if row.bound:
+        told["bound"] = {"says": str(row.bound), "is_met": row.bound.is_met(row.values)}
+    return told
 
 
 def _number(value: float | None) -> str:

@@ -2,28 +2,31 @@
 
 import gc
 
-from gpumesh.model import Reachability
 from gpumesh.sim.engines import builder_for
-from gpumesh.sim.swim_node import SwimNode
 from gpumesh.sim.world import World
-from gpumesh.swim.frames import Row as MemberRow
-from gpumesh.swim.statement import Statement
-from tests.bench.experiments import Row
+from tests.bench.acquaint import start_acquainted
+from tests.bench.row import OWN, Bound, Row
 
 SETTLE_S = 60.0
 """Long enough after a mass start that news of it no longer travels."""
 MEASURED_S = 60.0
-LARGEST_JOINING = 512
-"""Larger fleets of bare membership begin as if all had met: their joining takes hours to simulate."""
+LARGEST_JOINING = {"swim": 512, "mesh": 128}
+"""Larger fleets begin acquainted (:mod:`tests.bench.acquaint`)."""
+MOST_GROWTH = Bound(1.3)
 
 
-def bytes_a_host_s(number: int, *, engine: str, settle_s: float, measured_s: float) -> float:
-    """Return the payload bytes a second that a host of ``number`` sends while nothing happens."""
+def bytes_a_host_s(
+    number: int, *, engine: str, settle_s: float, measured_s: float, is_acquainted: bool | None = None
+) -> float:
+    """Return the payload bytes a second that a host of ``number`` sends while nothing happens.
+
+    ``is_acquainted``: whether the fleet begins as if all had met; None: if it is too large to join.
+    """
     world = World(seed=number, num_hosts=number, build=builder_for(engine, "lan"), watches=())
     gc.disable()  # hundreds of millions of objects that all live until the end
     try:
-        if engine == "swim" and number > LARGEST_JOINING:
-            _start_acquainted(world)
+        if number > LARGEST_JOINING[engine] if is_acquainted is None else is_acquainted:
+            start_acquainted(world)
         else:
             world.start_all(over_s=3.0)
         world.run_for(settle_s)
@@ -34,30 +37,13 @@ def bytes_a_host_s(number: int, *, engine: str, settle_s: float, measured_s: flo
         gc.enable()
 
 
-def _start_acquainted(world: World) -> None:
-    """Start all hosts, each with the table that a sync would have brought, put where a sync puts it."""
-    rows = []
-    for host in world.hosts:
-        host.resolve_seeds = tuple
-        world.start(host)
-        rows.append(MemberRow(Statement(Reachability.ALIVE, host.host_id, 1, 0, host.address), 0))
-    for host in world.hosts:
-        assert isinstance(host.node, SwimNode)
-        intake = host.node.swim._intake
-        for row in rows:
-            if row.statement.host_id != host.host_id:
-                intake.handle_row(row, host.now, is_joining=True)
-
-
 def measure_traffic(sizes: tuple[int, ...], engine: str) -> list[Row]:
     """Run a fleet at rest of each size; the last row is the most over the least."""
     rows: list[Row] = []
     found: list[float] = []
     for number in sizes:
         found.append(bytes_a_host_s(number, engine=engine, settle_s=SETTLE_S, measured_s=MEASURED_S))
-        rows.append(
-            Row(f"at rest, {number} simulated: bytes a host sends", "B/s", {"gpumesh": found[-1]}, {})
-        )
+        rows.append(Row(f"at rest, {number} simulated: bytes a host sends", "B/s", {OWN: found[-1]}, {}))
         gc.collect()  # a world is full of cycles, and the next one is larger
-    rows.append(Row("bytes: most over least", "", {"gpumesh": max(found) / min(found)}, {}))
+    rows.append(Row("bytes: most over least", "", {OWN: max(found) / min(found)}, {}, MOST_GROWTH))
     return rows

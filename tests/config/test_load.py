@@ -15,7 +15,7 @@ def test_an_empty_file_gives_the_documented_defaults() -> None:
     config = parse("")
     assert (config.lease.heartbeat_s, config.lease.ttl_s, config.lease.failures) == (5.0, 30.0, 3)
     assert config.lease.cooldown_s == 60.0
-    assert config.gossip.bind == "0.0.0.0:7977"
+    assert config.gossip.bind == "[::]:7977"
     assert config.http.listen == "127.0.0.1:9477"
     assert config.control.socket == "/run/gpumesh/control.sock"
     assert config.host.state_dir == "/var/lib/gpumesh"

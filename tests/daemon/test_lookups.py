@@ -10,16 +10,28 @@ from gpumesh.daemon.lookups import MAX_UNDER_WAY, Lookups
 from gpumesh.model import Address
 
 
-async def test_consul_22753_each_call_resolves_anew_and_says_what_does_not() -> None:
-    lookups = Lookups()
-    for _ in range(2):
-        found, failed = await lookups.resolve(
-            ["127.0.0.1:1234", "[::1]:0", "no-such-host.invalid:7977"], 7977
-        )
-        assert Address("127.0.0.1", 1234) in found
-        assert Address("::1", 7977) in found
-        assert list(failed) == ["no-such-host.invalid:7977"]
-        assert "resolve" in failed["no-such-host.invalid:7977"]
+async def test_addresses_are_taken_as_they_are_and_what_does_not_resolve_is_said() -> None:
+    found, failed = await Lookups().resolve(["127.0.0.1:1234", "[::1]:0", "no-such-host.invalid:7977"], 7977)
+    assert Address("127.0.0.1", 1234) in found
+    assert Address("::1", 7977) in found
+    assert list(failed) == ["no-such-host.invalid:7977"]
+    assert "resolve" in failed["no-such-host.invalid:7977"]
+
+
+async def test_consul_22753_each_call_resolves_anew() -> None:
+    hosts: list[str | None] = ["10.0.0.1", "10.0.0.2", None, "10.0.0.3"]
+
+    def ask(_host: str, port: int, **_: Any) -> list[Any]:
+        host = hosts.pop(0)
+        if host is None:
+            raise OSError("no such name now")
+        return [(None, None, 0, "", (host, port))]
+
+    lookups = Lookups(30, ask)
+    answers = [await lookups.resolve(["seed.example:0"], 7977) for _ in range(4)]
+    found = [[at.host for at in taken] for taken, _ in answers]
+    assert found == [["10.0.0.1"], ["10.0.0.2"], [], ["10.0.0.3"]]
+    assert [len(failed) for _, failed in answers] == [0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("seeds", [[], ["127.0.0.1:1"] * 5])

@@ -16,6 +16,7 @@ from gpumesh.daemon.prober import Prober
 from gpumesh.health.devices import Probe, XidEvent
 from tests.fakes.nvml import build
 from tests.fakes.nvml.state import FakeDriver
+from tests.requirements import lacks
 from tests.samples.pci import put_on_bus
 
 PATIENCE_S = 30.0
@@ -250,7 +251,7 @@ async def test_nvidia_gpu_exporter_65_a_library_that_is_installed_later_is_found
     host.driver.add_gpu()
     probe = await host.prober.probe()
     if probe.error_code != 12:
-        pytest.skip("this machine has a libnvidia-ml.so.1 of its own")
+        lacks("this machine has a libnvidia-ml.so.1 of its own")
     assert "libnvidia-ml.so.1 is not on this host" in probe.error
     assert host.prober.child_pid is None, "no process waits for what only a fresh one can find"
     host.install()

@@ -9,7 +9,7 @@ def test_what_can_change_changes_and_the_rest_is_named_at_each_reload() -> None:
         running, waiting = take_up(running, wanted)
         assert waiting == ["gossip.bind", "gpu"]
         assert running.gpu.interval_s == 5.0
-        assert running.gossip.bind == "0.0.0.0:7977"
+        assert running.gossip.bind == "[::]:7977"
         assert running.host.label_map == {"room": "2"}
 
 

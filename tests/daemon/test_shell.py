@@ -1,4 +1,6 @@
 import asyncio
+import errno
+import os
 import socket
 from dataclasses import dataclass, field
 
@@ -9,6 +11,7 @@ from gpumesh.daemon.sockets import GossipSocket
 from gpumesh.daemon.streams import SEGMENT_BYTES, Streams
 from gpumesh.model import Address
 from gpumesh.swim.ports import CloseStream, OpenStream, SendStream, StreamAction
+from tests.requirements import lacks
 
 LOOPBACK = Address("127.0.0.1", 0)
 
@@ -18,6 +21,7 @@ class Recorder:
     """An engine that writes down what it is told, in order."""
 
     heard: list[str] = field(default_factory=list)
+    sources: list[Address] = field(default_factory=list)
     outbox: list[tuple[bytes, Address]] = field(default_factory=list)
     actions: list[StreamAction] = field(default_factory=list)
     deadline: float | None = None
@@ -46,6 +50,7 @@ class Recorder:
 
     def handle_stream_accepted(self, source: Address, now: float) -> int | None:
         self.heard.append("accepted")
+        self.sources.append(source)
         return 100 if self.accepts else None
 
     def handle_stream_opened(self, stream_id: int, now: float) -> None:
@@ -170,12 +175,17 @@ async def test_a_datagram_too_large_is_counted_and_harms_nothing() -> None:
     receiver.close()
 
 
-@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def both_families() -> GossipSocket:
+    """Bind to all addresses where the kernel has IPv6."""
+    bound = GossipSocket(Address("::", 0))
+    if bound.address.host != "::":
+        bound.close()
+        lacks("this kernel has no IPv6")
+    return bound
+
+
 async def test_an_ipv6_socket_speaks_to_ipv4_peers_by_their_ipv4_address() -> None:
-    try:
-        both = GossipSocket(Address("::", 0))
-    except OSError as error:
-        pytest.skip(f"no IPv6 here: {error}")
+    both = both_families()
     four = free_socket()
     both.send(b"ping", four.address)
     await asyncio.sleep(0.05)
@@ -187,6 +197,49 @@ async def test_an_ipv6_socket_speaks_to_ipv4_peers_by_their_ipv4_address() -> No
     assert (data, source) == (b"pong", four.address)
     both.close()
     four.close()
+
+
+async def test_an_ipv6_socket_reports_the_refusal_of_an_ipv4_peer() -> None:
+    engine, clock = Recorder(), Clock()
+    dead, both = free_socket(), both_families()
+    gone = dead.address
+    dead.close()
+    shell = shell_of(engine, clock, both)
+    await shell.start()
+    engine.outbox = [(b"hello", gone)]
+    shell.pump()
+    await until(f"unreachable {gone}", engine)
+    await shell.close()
+
+
+async def test_a_stream_of_an_ipv4_peer_comes_from_its_ipv4_address() -> None:
+    both = both_families()
+    engine, clock = Recorder(), Clock()
+    shell = shell_of(engine, clock, both)
+    await shell.start()
+    _, writer = await asyncio.open_connection("127.0.0.1", both.address.port)
+    await until("accepted", engine)
+    assert [source.host for source in engine.sources] == ["127.0.0.1"]
+    writer.close()
+    await shell.close()
+
+
+def test_where_the_kernel_has_no_ipv6_all_addresses_are_those_of_ipv4(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = socket.socket
+
+    def without_ipv6(family: int, kind: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+        return plain(family, kind)
+
+    monkeypatch.setattr(socket, "socket", without_ipv6)
+    bound = GossipSocket(Address("::", 0))
+    assert bound.address.host == "0.0.0.0"
+    bound.close()
+    with pytest.raises(OSError, match="not supported"):
+        GossipSocket(Address("::1", 0))
 
 
 async def test_a_stream_carries_bytes_both_ways_and_closes_after_the_last_word() -> None:
@@ -240,10 +293,7 @@ async def test_streams_use_small_segments_both_ways_for_paths_that_swallow_large
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::"])
 def test_routers_on_the_way_may_cut_datagrams_in_pieces(host: str) -> None:
-    try:
-        gossip = GossipSocket(Address(host, 0))
-    except OSError as error:
-        pytest.skip(f"no such family here: {error}")
+    gossip = both_families() if host == "::" else GossipSocket(Address(host, 0))
     ip_mtu_discover, never = 10, 0
     assert gossip._socket.getsockopt(socket.IPPROTO_IP, ip_mtu_discover) == never
     gossip.close()

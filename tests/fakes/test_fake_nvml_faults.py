@@ -13,6 +13,7 @@ import pytest
 from tests.fakes.nvml import build
 from tests.fakes.nvml.client import PATIENCE_S, DriverClient
 from tests.fakes.nvml.state import FakeDriver
+from tests.requirements import lacks
 
 NOT_FOUND, DRIVER_NOT_LOADED, TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 6, 9, 10, 12, 13
 GPU_IS_LOST, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND, UNKNOWN = 15, 18, 28, 999
@@ -131,7 +132,7 @@ def test_without_the_library_pynvml_says_so(driver: FakeDriver, tmp_path: Path) 
     driver.add_gpu()
     with DriverClient(tmp_path, driver.path) as client:
         if client.value("__import__('ctypes.util').util.find_library('nvidia-ml')"):
-            pytest.skip("this machine has the real libnvidia-ml.so.1")
+            lacks("this machine has the real libnvidia-ml.so.1")
         assert client.error("n.nvmlInit()") == LIBRARY_NOT_FOUND
 
 

@@ -57,6 +57,7 @@ async def test_go_nvml_152_initialisation_that_hangs_after_hours_is_under_the_de
     daemon.driver.hang_init()
     report = await daemon.look_until(lambda _: is_hung(daemon))
     assert "in call nvmlInit" in told(report, "driver").reason
+    assert daemon.latest.hung_for_s < 30.0, "told within the deadline of a second, and not once it is over"
     assert [gpu.verdict for gpu in report.gpus] == [Verdict.UNKNOWN], "not known, and not lost"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpumesh.model import Verdict
@@ -71,7 +73,7 @@ def test_dcgm_exporter_216_what_a_mig_instance_does_is_told_and_is_no_zero(site:
     assert "DCGM_FI_DEV_GPU_UTIL" not in site.metric_names()
 
 
-@pytest.mark.parametrize("trouble", ["lost", "no driver"])
+@pytest.mark.parametrize("trouble", ["lost", "no driver", "hung"])
 def test_gpu_monitoring_tools_188_no_series_outlives_its_card(site: Site, trouble: str) -> None:
     """While collection failed the last good values went on being scraped."""
     gone, kept = site.cards.add_gpu("h100"), site.cards.add_gpu("h100")
@@ -80,9 +82,13 @@ def test_gpu_monitoring_tools_188_no_series_outlives_its_card(site: Site, troubl
     assert len(site.metric("DCGM_FI_DEV_GPU_TEMP")) == 2
     if trouble == "lost":
         site.cards.lose(gone)
-    else:
+        site.look()
+    elif trouble == "no driver":
         site.cards.fail("nvmlDeviceGetCount_v2", 9)
-    site.look()
+        site.look()
+    else:  # what the cards had answered before the driver stood still is of that look
+        site.judge(replace(site.latest, is_hung=True))
     left = {uuid} if trouble == "lost" else set()
     for name in ("GPU_TEMP", "POWER_USAGE", "FB_FREE", "SM_CLOCK"):
         assert set(site.metric(f"DCGM_FI_DEV_{name}")) == left
+    assert set(site.metric("gpumesh_gpu_engine_utilization_percent")) == left

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Final, Protocol
 
@@ -26,6 +27,16 @@ FLEET: Final = "default"
 MAX_INPUTS: Final = 40
 DRAINED: Final = frozenset({"events", "outbox", "stream_actions", "changes"})
 WAITS_S: Final = (0.0, 0.1, 0.6, 1.0, 5.0, 31.0, 400.0)
+
+
+Meter = Callable[[str, int], AbstractContextManager[object]]
+"""Watches over what happens while a ``datagram`` or a ``stream`` of so many bytes is taken in."""
+
+
+def unmetered(kind: str, size: int) -> AbstractContextManager[object]:
+    """Watch over nothing."""
+    del kind, size
+    return nullcontext()
 
 
 class Engine(ShellEngine, Protocol):
@@ -86,8 +97,9 @@ def whole() -> Mesh:
 class Driver:
     """One engine, and a member of its fleet that says whatever was drawn."""
 
-    def __init__(self, engine: Engine, data: bytes) -> None:
+    def __init__(self, engine: Engine, data: bytes, meter: Meter = unmetered) -> None:
         self._engine = engine
+        self._meter = meter
         self._draw = Draw(data)
         self._now = 0.0
         self._liar = FleetSealer(KEY, FLEET, bytes([2] * 16))
@@ -122,10 +134,15 @@ class Driver:
 
     def _send_datagram(self) -> None:
         body = words.datagram(self._draw, self._seqs)
-        self._engine.handle_datagram(self._liar.seal(body), self._source(), self._now)
+        self._hand(self._liar.seal(body))
 
     def _send_raw(self) -> None:
-        self._engine.handle_datagram(self._liar.seal(self._draw.blob()), self._source(), self._now)
+        self._hand(self._liar.seal(self._draw.blob()))
+
+    def _hand(self, data: bytes) -> None:
+        source = self._source()
+        with self._meter("datagram", len(data)):
+            self._engine.handle_datagram(data, source, self._now)
 
     def _wait(self) -> None:
         self._now += self._draw.chosen(WAITS_S)
@@ -138,7 +155,11 @@ class Driver:
         stream_id = self._engine.handle_stream_accepted(self._source(), self._now)
         if stream_id is not None:
             self._channels[stream_id] = self._channel(is_opener=True)
-            self._engine.handle_stream_data(stream_id, self._channels[stream_id].preamble(), self._now)
+            self._hand_stream(stream_id, self._channels[stream_id].preamble())
+
+    def _hand_stream(self, stream_id: int, data: bytes) -> None:
+        with self._meter("stream", len(data)):
+            self._engine.handle_stream_data(stream_id, data, self._now)
 
     def _channel(self, *, is_opener: bool) -> Channel:
         challenge = bytes([len(self._channels) % 250 + 3] * CHALLENGE_BYTES)
@@ -154,7 +175,7 @@ class Driver:
         ready = [stream_id for stream_id, channel in self._channels.items() if channel.is_ready]
         if ready:
             stream_id = self._draw.chosen(ready)
-            self._engine.handle_stream_data(stream_id, self._channels[stream_id].seal(body), self._now)
+            self._hand_stream(stream_id, self._channels[stream_id].seal(body))
 
     def _hang_up(self) -> None:
         if self._channels:
@@ -173,8 +194,7 @@ class Driver:
             if isinstance(action, OpenStream):
                 self._channels[action.stream_id] = self._channel(is_opener=False)
                 self._engine.handle_stream_opened(action.stream_id, self._now)
-                preamble = self._channels[action.stream_id].preamble()
-                self._engine.handle_stream_data(action.stream_id, preamble, self._now)
+                self._hand_stream(action.stream_id, self._channels[action.stream_id].preamble())
             elif isinstance(action, CloseStream):
                 self._channels.pop(action.stream_id, None)
             elif (channel := self._channels.get(action.stream_id)) is not None:

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
-
 from gpumesh.health import nvml_errors, nvml_events, nvml_gpm, nvml_readings, nvml_table
 from tests.fakes.nvml import build
+from tests.requirements import lacks
 
 FIELDS = {
     3: "ECC_SBE_VOL_TOTAL",
@@ -114,7 +113,7 @@ def compiled(assertions: Iterable[str]) -> str:
     """What the compiler says of these statements under NVIDIA's header; nothing if all hold."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no C compiler here: install gcc (apt install gcc libc6-dev)")
+        lacks("no C compiler here: install gcc (apt install gcc libc6-dev)")
     source = "#include <stddef.h>\n#include <nvml.h>\n" + "\n".join(assertions) + "\n"
     # All versions of a call are wanted, also those that NVIDIA would rather not see used.
     flags = ("-std=c11", "-Werror", "-Wno-deprecated-declarations", "-DNVML_NO_UNVERSIONED_FUNC_DEFS")

@@ -127,12 +127,14 @@ def test_a_restarted_host_has_a_higher_epoch_and_cools_down(fleet: DemoFleet) ->
 
 def test_akka_30335_a_daemon_stopped_and_continued_accuses_nobody(fleet: DemoFleet) -> None:
     start_three(fleet)
+    before = metric(fleet.hosts["c"], "gpumesh_stalls_total")
     os.kill(pid_of(fleet, "c"), signal.SIGSTOP)
     await_states(fleet, ("a", "b"), {"c": "failed"})
     os.kill(pid_of(fleet, "c"), signal.SIGCONT)
     await_states(fleet, ("a", "b", "c"), {"a": "ready", "b": "ready", "c": "ready"})
     accused = {event["host"] for event in events_of(fleet.hosts["c"]) if event["kind"] == "host.failed"}
     assert accused == set()
+    assert metric(fleet.hosts["c"], "gpumesh_stalls_total") > before, "it saw the gap"
 
 
 def test_a_host_with_another_key_meets_nobody_and_is_counted(fleet: DemoFleet) -> None:

@@ -41,6 +41,8 @@ def test_serf_359_a_daemon_whose_peers_do_not_answer_leaves_and_ends_all_the_sam
         os.kill(silent.pid, signal.SIGCONT)
     lines = fleet.hosts["a"].log_path.read_text().splitlines()
     assert lines[-1] == "info: stopped"
+    begun = next(number for number, line in enumerate(lines) if line.startswith("info: stopping"))
+    assert not [line for line in lines[begun:] if "failed" in line], "it did not wait for a verdict"
     while fleet.fleet_as_seen_by("b")["a"]["state"] != "left":
         assert time.monotonic() < give_up_at + 60.0, "the goodbye waited in its socket"
         time.sleep(0.1)

@@ -126,16 +126,17 @@ class World:
         epoch: int = 1,
         is_first_run: bool = True,
         has_health: bool = True,
+        copied_id: str | None = None,
+        copied_address: Address | None = None,
     ) -> Host:
         address = Address(f"10.0.0.{number + 1}", 7977)
-        identity = Identity(
-            str(uuid.UUID(int=number + 1)), f"host-{number}", epoch, f"boot-{epoch}", is_first_run
-        )
+        host_id = copied_id or str(uuid.UUID(int=number + 1))
+        identity = Identity(host_id, f"host-{number}", epoch, f"boot-{epoch}", is_first_run)
         mesh = Mesh(
             identity=identity,
             config=config or Config(),
             facts=HostFacts(identity.name, identity.boot_id, labels=labels or {}),
-            address=address,
+            address=copied_address or address,
             sealer=FleetSealer(KEY, "default", bytes([number, epoch]) * 8),
             random=Random(f"{number} {epoch}"),
             now=self.now,

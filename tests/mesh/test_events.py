@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpumesh.mesh.events import MAX_EVENTS, EventQueue, Reporter, is_lost, member_kind
+from gpumesh.mesh.events import KINDS, MAX_EVENTS, EventQueue, Reporter, is_lost, member_kind
 from gpumesh.model import (
     Address,
     Baseline,
@@ -67,6 +67,7 @@ def test_each_change_of_membership_has_its_kind(
     before: Reachability | None, after: Reachability, is_new_epoch: bool, kind: str
 ) -> None:
     assert member_kind(change(before, after, is_new_epoch=is_new_epoch)) == kind
+    assert kind in {"", *KINDS}
 
 
 def test_member_event_carries_instant_name_reason_and_fields(queue: EventQueue, reporter: Reporter) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpumesh.model import HostState, Request
+from gpumesh.model import Event, HostState, Request
 from gpumesh.placement.rule import place
 from tests.mesh.conftest import Host, World
 
@@ -56,3 +56,37 @@ def test_memberlist_191_a_host_with_too_much_to_say_of_itself_starts_joins_and_i
     assert seen.facts is not None
     assert 0 < len(seen.facts.labels) < len(labels)
     assert "label-000" in seen.facts.labels, "what is left out is the end, not all"
+
+
+def conflicts_here(host: Host) -> list[Event]:
+    told = [event for event in host.events if event.kind == "host.conflict"]
+    return [event for event in told if event.fields["is_here"]]
+
+
+def test_two_daemons_with_one_identity_are_told_as_an_event_on_both(world: World, fleet: list[Host]) -> None:
+    original = fleet[3]
+    copy = world.start(9, copied_id=original.host_id, epoch=2)
+    world.run_until(lambda: bool(conflicts_here(original) and conflicts_here(copy)), 60.0)
+    for host, other in ((original, copy), (copy, original)):
+        [event] = conflicts_here(host)
+        assert (event.host_id, event.fields["shared"]) == (original.host_id, "identity")
+        assert event.fields["address"] == str(other.address)
+        assert "identity.json" in event.reason
+
+
+def test_two_hosts_at_one_address_are_told_as_an_event_on_both_and_on_others(
+    world: World, fleet: list[Host]
+) -> None:
+    original = fleet[3]
+    copy = world.start(9, copied_address=original.address)
+    world.run_until(lambda: bool(conflicts_here(original) and conflicts_here(copy)), 60.0)
+    for host, other in ((original, copy), (copy, original)):
+        [event] = conflicts_here(host)
+        assert (event.host_id, event.fields["shared"]) == (other.host_id, "address")
+        assert event.fields["address"] == str(original.address)
+    world.run(10.0)
+    assert all(world.state(host, original) is HostState.READY for host in fleet[:3])
+    assert all(world.state(host, copy) is HostState.FAILED for host in fleet[:3])
+    told = [event for host in fleet[:3] for event in host.events if event.kind == "host.conflict"]
+    assert told
+    assert not any(event.fields["is_here"] for event in told)

@@ -35,8 +35,12 @@ def reason_of(value: Any) -> str:
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 1e300, 2**63, -(2**63)])
-def test_absurd_number_is_refused(number: float) -> None:
+def test_consul_3023_a_number_that_is_none_or_absurd_is_refused(number: float) -> None:
     assert reason_of({"temperature": [number]}) == "value_out_of_range"
+    with pytest.raises(RejectedError, match="value_out_of_range"):
+        encode_value({"temperature": [number]})
+    with pytest.raises(RejectedError, match="value_out_of_range"):
+        decode_value(msgpack.packb({"temperature": [number]}))
 
 
 def test_depth_text_count_type_and_keys_are_bounded() -> None:

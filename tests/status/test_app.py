@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpumesh.config import Config
+from gpumesh.mesh.events import KINDS
 from gpumesh.status.app import make_app, make_metrics_app
 from gpumesh.status.problem import MEDIA_TYPE
 from tests.samples.fleet import SELF_ID, SampleSource, host
@@ -157,6 +158,8 @@ async def test_openapi_describes_exactly_what_is_mounted(face: Face) -> None:
         assert operations["get"]["operationId"]
     names = [item["name"] for item in document["paths"]["/v1/placement"]["get"]["parameters"]]
     assert names[:3] == ["key", "gpus", "memory"]
+    events = document["paths"]["/v1/events"]["get"]["description"]
+    assert all(f"{kind}: " in events for kind in KINDS)
 
 
 async def test_the_second_address_has_metrics_and_nothing_else(source: SampleSource) -> None:

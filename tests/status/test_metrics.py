@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpumesh.health.devices import MigInstance, Probe, Reading, XidCount
 from gpumesh.model import HostState
 from gpumesh.status.metrics import MAX_HOST_SERIES, exposition, mesh_exposition
+from tests.requirements import lacks
 from tests.samples.carved import carved_probe, carved_view
 from tests.samples.fleet import NOW, SampleSource, host, resting_probe, sample_probe, sample_view, uuid_of
 from tests.status.conftest import Face
@@ -186,7 +187,7 @@ async def test_metrics_hold_the_process_too_in_the_text_format(face: Face, sourc
 def test_promtool_finds_nothing_wrong_with_our_own_names() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
-        pytest.skip("promtool is not installed (Debian: apt install prometheus)")
+        lacks("promtool is not installed (Debian: apt install prometheus)")
     text = exposition(SampleSource()).decode()
     own = "".join(f"{line}\n" for line in text.splitlines() if "DCGM_FI_" not in line)
     found = subprocess.run(

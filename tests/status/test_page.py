@@ -5,10 +5,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from gpumesh.status.documents import encode, fleet_document
 from gpumesh.status.page import load_page
+from tests.requirements import lacks
 from tests.samples.carved import carved_probe, carved_view
 from tests.status.conftest import Face
 
@@ -38,7 +37,7 @@ def test_what_hosts_say_never_becomes_markup() -> None:
 def test_a_cards_mig_instances_are_drawn_under_it(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:
-        pytest.skip("no node here to run the page's script with: apt install nodejs")
+        lacks("no node here to run the page's script with: apt install nodejs")
     script, fleet = tmp_path / "page.js", tmp_path / "fleet.json"
     found = re.search(r"<script>(.*?)</script>", load_page().body.decode(), re.DOTALL)
     assert found is not None

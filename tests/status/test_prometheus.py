@@ -7,8 +7,7 @@ import socket
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
+from tests.requirements import lacks
 from tests.status.conftest import Face
 
 CONFIG = """
@@ -45,7 +44,7 @@ async def scraped(face: Face, port: int) -> None:
 async def test_prometheus_itself_scrapes_the_cards_and_the_mesh(face: Face, tmp_path: Path) -> None:
     program = shutil.which("prometheus")
     if program is None:
-        pytest.skip("prometheus is not installed (Debian: apt install prometheus)")
+        lacks("prometheus is not installed (Debian: apt install prometheus)")
     config, port = tmp_path / "prometheus.yml", free_port()
     config.write_text(CONFIG.format(target=face.url.removeprefix("http://")))
     server = await asyncio.create_subprocess_exec(

@@ -206,10 +206,14 @@ def test_halves_of_a_larger_fleet_merge_within_ten_seconds() -> None:
     assert link.run(10.0, until=link.is_whole) < 10.0
 
 
-def test_memberlist_222_a_host_cut_off_for_minutes_comes_back_by_itself() -> None:
+@pytest.mark.parametrize("num_lost", [1, 2])
+def test_memberlist_222_hosts_cut_off_for_minutes_come_back_by_themselves(num_lost: int) -> None:
+    """One alone fails nobody and goes on asking; of two, each side must try those that it holds failed."""
     link = joined(5, seed=4)
-    lost = list(link.hosts.values())[2]
-    link.is_cut = lambda source, target: lost.address in (source, target)
+    lost = list(link.hosts)[:num_lost]
+    for host in link.hosts.values():
+        host.seeds.clear()
+    link.is_cut = lambda source, target: (source in lost) != (target in lost)
     link.run(600.0)
     link.is_cut = lambda _source, _target: False
     assert link.run(10.0, until=link.is_whole) < 10.0

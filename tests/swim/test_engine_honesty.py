@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.engine import Swim
-from tests.swim.link import Host, Link, joined
+from gpumesh.swim.fields import MAX_INCARNATION
+from gpumesh.swim.parameters import LAN, Parameters
+from gpumesh.swim.seal import FleetSealer
+from gpumesh.swim.statement import Statement
+from gpumesh.swim.wire import decode
+from tests.swim.link import KEY, Host, Link, joined
 
 ALIVE, SUSPECT, FAILED = Reachability.ALIVE, Reachability.SUSPECT, Reachability.FAILED
 
@@ -60,32 +67,73 @@ def test_akka_30335_a_process_that_was_stopped_accuses_nobody(stopped_s: float) 
     assert link.is_whole()
 
 
-def test_consul_916_hosts_that_run_in_short_bursts_fail_no_healthy_host() -> None:
-    link = joined(12, seed=4)
+def starve(parameters: Parameters, burst_s: float, *, is_heard: bool) -> dict[Reachability, int]:
+    """Starve four of twelve; return how often healthy ones suspected, and any failed, a healthy one."""
+    link = joined(12, seed=4, parameters=parameters)
     hosts = list(link.hosts.values())
-    starved, healthy = hosts[:4], hosts[4:]
-    for _ in range(15):
+    starved, healthy = hosts[:4], {host.host_id for host in hosts[4:]}
+    for _ in range(25):
         for host in starved:
             host.is_stopped = True
         link.run(8.0)
         for host in starved:
+            if not is_heard:
+                host.held.clear()  # its socket's buffer overflowed
             link.resume(host)
-        link.run(0.05)
-    healthy_ids = {host.host_id for host in healthy}
-    assert [host_id for host in healthy for host_id in failed_by(host) if host_id in healthy_ids] == []
-    assert [host_id for host in starved for host_id in failed_by(host) if host_id in healthy_ids] == []
+        link.run(burst_s)
+    if parameters.weighs_evidence:
+        assert min(host.engine.counters["stalls"] for host in starved) > 20
+        assert min(host.engine.awareness for host in starved) >= 6
+    accusations = {SUSPECT: 0, FAILED: 0}
+    for host in hosts:
+        for _, event in host.changes():
+            is_own_secret = event.after is SUSPECT and host.host_id not in healthy
+            if event.host_id in healthy and event.after in accusations and not is_own_secret:
+                accusations[event.after] += 1
+    return accusations
 
 
-def test_consul_5928_an_isolated_host_fails_nobody_and_spreads_no_suspicion() -> None:
+@pytest.mark.parametrize(("burst_s", "is_heard"), [(0.05, True), (0.0003, True), (0.0003, False)])
+def test_consul_916_hosts_that_run_in_short_bursts_fail_no_healthy_host(
+    burst_s: float, is_heard: bool
+) -> None:
+    assert starve(LAN, burst_s, is_heard=is_heard) == {SUSPECT: 0, FAILED: 0}
+
+
+def test_consul_916_the_same_bursts_under_plain_swim_fail_healthy_hosts() -> None:
+    plain = replace(LAN, weighs_evidence=False, awareness_max=1, suspicion_max_mult=1)
+    accusations = starve(plain, 0.0003, is_heard=False)
+    assert min(accusations.values()) > 10
+
+
+def accusations_told(link: Link, teller: Host) -> list[Statement]:
+    """Return what a host accused others of, as told to anybody but the accused."""
+    reader = FleetSealer(KEY, "test", bytes(16))
+    told = []
+    for data, source, target in link.wiretap:
+        if source == teller.address:
+            for statement in decode(reader.open(data).body).statements:
+                if isinstance(statement, Statement) and statement.accuser == teller.host_id:
+                    told += [statement] if link.hosts[target].host_id != statement.host_id else []
+    return told
+
+
+@pytest.mark.parametrize("can_speak", [False, True])
+def test_consul_5928_an_isolated_host_fails_nobody_and_spreads_no_suspicion(can_speak: bool) -> None:
     link = joined(6, seed=5)
     *others, lonely = link.hosts.values()
-    link.is_cut = lambda source, target: lonely.address in (source, target)
+    link.wiretap.clear()
+    ways = {(host.address, lonely.address) for host in others}
+    ways |= set() if can_speak else {(lonely.address, host.address) for host in others}
+    link.is_cut = lambda source, target: (source, target) in ways
     link.run(180.0)
     assert failed_by(lonely) == []
     assert any(lonely.sees(host) is SUSPECT for host in others)
+    assert lonely.engine.counters["suspicions/postponed_isolated"] > 0
     assert lonely.engine.last_heard_at is not None
     assert link.now - lonely.engine.last_heard_at > 150
     assert lonely.engine.queue_sizes["broadcasts"] == 0
+    assert accusations_told(link, lonely) == []
 
 
 def test_a_deaf_host_makes_nobody_else_fail_anybody() -> None:
@@ -163,14 +211,24 @@ def test_the_member_that_stalls_puts_off_running_suspicions_by_the_gap() -> None
 
 
 def test_foca_25_accused_and_accuser_do_not_chatter_without_end() -> None:
-    link: Link = joined(2, seed=13)
+    """Whose incarnation cannot rise any more refutes in vain: a word of either calls for one of the other."""
+    link = joined(2, seed=13)
     first, second = link.hosts.values()
+    second.engine._defence._raise_above(MAX_INCARNATION, link.now)
     link.run(10.0)
-    link.is_cut = lambda source, _target: source == second.address
+    link.is_cut = lambda _source, _target: True
+    link.run(120.0)
+    assert first.sees(second) is FAILED
+    link.is_cut = lambda _source, _target: False
+    link.run(10.0)
+    before = [(host.engine.counters["notices/withheld"], num_sent(host)) for host in (first, second)]
     link.run(60.0)
-    before = num_sent(first)
-    link.run(60.0)
-    assert num_sent(first) - before < 400
+    after = [(host.engine.counters["notices/withheld"], num_sent(host)) for host in (first, second)]
+    assert first.sees(second) is FAILED, "so that the two have had cause to chatter all the time"
+    assert after[0][0] > before[0][0], "and the accuser more often than it did"
+    sent = [late[1] - early[1] for late, early in zip(after, before, strict=True)]
+    assert sent[0] <= 2 * 60, "a notice a second at most, beside probes and their answers"
+    assert sent[1] <= 3 * 60
 
 
 def test_a_filter_that_rejects_datagrams_while_streams_pass_is_no_death() -> None:

@@ -224,8 +224,8 @@ def test_a_recording_is_no_evidence_of_life_to_a_host_that_started_after_it() ->
     assert link.run(30.0, until=feed) < 30.0
 
 
-def test_another_host_cannot_accuse_in_nobodys_name() -> None:
-    """serf#336: suspicions from nobody, from strangers, and from the subject itself."""
+def test_serf_336_another_host_cannot_accuse_in_nobodys_name() -> None:
+    """Nor in a stranger's, nor in that of the subject itself."""
     link = joined(3, seed=4)
     first, second, third = link.hosts.values()
     liar = FleetSealer(KEY, "test", bytes([99] * 16))

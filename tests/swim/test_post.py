@@ -66,7 +66,7 @@ def test_the_passenger_has_all_the_room_that_membership_leaves(bench: Bench) -> 
     assert len(bench.sent()[0].updates) >= 11
 
 
-def test_alertmanager_1412_an_update_too_large_is_left_out_and_counted(bench: Bench) -> None:
+def test_an_update_too_large_is_left_out_and_counted(bench: Bench) -> None:
     class Greedy(QuietPassenger):
         def updates_to_send(self, limit_bytes: int, num_members: int) -> list[bytes]:
             return [b"small", bytes(5000)]

@@ -154,7 +154,7 @@ def test_the_plain_body_is_accepted() -> None:
         {"updates": (msgpack.ExtType(1, b"x"),)},
     ],
 )
-def test_consul_3023_whatever_is_not_exactly_a_message_is_malformed(changes: dict[str, Any]) -> None:
+def test_whatever_is_not_exactly_a_message_is_malformed(changes: dict[str, Any]) -> None:
     with pytest.raises(RejectedError, match="malformed"):
         decode(body(**changes))
 
