@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import groupby, product
@@ -16,17 +16,22 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from gpumesh.model import Reachability
-from gpumesh.sim.engines import builder_for
+from gpumesh.sim.engines import builder_for, parameters_for
 from gpumesh.sim.lifeguard import BLOCKS, interval, threshold
 from gpumesh.sim.measures import percentile
-from gpumesh.sim.rules import RULES
+from gpumesh.sim.rules import RULES as DIFFERENCES
 from gpumesh.sim.watch import Watch
 from gpumesh.sim.world import World
+from gpumesh.swim.parameters import Parameters
 from gpumesh.swim.ports import MemberChanged, SwimEvent
 
 if TYPE_CHECKING:
     from gpumesh.sim.host import SimHost
 
+RULES: Final[Mapping[str, Parameters]] = {
+    name: parameters_for("lan", differences) for name, differences in DIFFERENCES.items()
+}
+"""The parameters of each set of rules."""
 MEMBERS: Final = (1, 4, 8, 12, 16, 20, 24, 28, 32)
 BLOCKED_S: Final = (0.128, 0.512, 2.048, 8.192, 16.384, 32.768)
 FREE_S: Final = (0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384)
@@ -103,7 +108,7 @@ class _Tally(Watch):
 
 def run_trial(trial: Trial) -> Outcome:
     """Run one trial to its end."""
-    rules = RULES[trial.rules]
+    rules = DIFFERENCES[trial.rules]
     tally = _Tally()
     world = World(
         seed=trial.seed,
