@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,44 +13,11 @@ import pytest_asyncio
 
 from gpumesh.config import GpuConfig
 from gpumesh.daemon.prober import Prober
-from gpumesh.health.devices import Probe, XidEvent
+from gpumesh.health.devices import XidEvent
+from tests.daemon.nvmlhost import PATIENCE_S, Host, is_whole, temperatures
 from tests.fakes.nvml import build
-from tests.fakes.nvml.state import FakeDriver
 from tests.requirements import lacks
 from tests.samples.pci import put_on_bus
-
-PATIENCE_S = 30.0
-"""Far beyond what a slow machine needs."""
-
-
-class Host:
-    """A host with a fake driver, and what a daemon does with its prober."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.driver = FakeDriver(folder / "state", host=folder.name)
-        self.library = folder / "lib"
-        monkeypatch.setenv("GPUMESH_FAKE_NVML", str(self.driver.path))
-        monkeypatch.setenv("LD_LIBRARY_PATH", str(self.library))
-        self.prober = self.make(deadline_s=PATIENCE_S)
-
-    def make(
-        self, *, deadline_s: float = 1.0, patience_s: float | None = None, root: Path = Path("/")
-    ) -> Prober:
-        gpu = GpuConfig(deadline_s=deadline_s, interval_s=0.5)
-        self.prober = Prober(gpu, host="a", patience_s=patience_s, root=root)
-        return self.prober
-
-    def install(self, missing: Iterable[str] = ()) -> None:
-        self.library.symlink_to(build.library(missing=missing))
-
-    async def probe_until(self, is_so: Callable[[Probe], bool]) -> Probe:
-        ends_at = asyncio.get_running_loop().time() + PATIENCE_S
-        while True:
-            probe = await self.prober.probe()
-            if is_so(probe):
-                return probe
-            assert asyncio.get_running_loop().time() < ends_at, f"it never came to pass: {probe}"
-            await asyncio.sleep(0.02)
 
 
 @pytest_asyncio.fixture
@@ -59,14 +26,6 @@ async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     yield made
     made.driver.clear_faults()
     await made.prober.close()
-
-
-def is_whole(probe: Probe) -> bool:
-    return not probe.error and bool(probe.devices) and len(probe.devices) == probe.num_devices
-
-
-def temperatures(probe: Probe) -> list[int | None]:
-    return [None if state.reading is None else state.reading.temperature_c for state in probe.devices]
 
 
 async def test_four_kinds_of_cards_are_read(host: Host) -> None:
@@ -373,28 +332,3 @@ async def test_netdata_14522_a_driver_that_is_slow_to_close_is_waited_for(host: 
     host.driver.delay("nvmlShutdown", 2.5)
     assert await host.prober.let_go()
     assert host.prober.child_pid is None
-
-
-async def test_mig_instances_are_told_with_what_they_did_since_the_look_before(host: Host) -> None:
-    host.install()
-    host.driver.add_gpu("h100-mig", load="loaded")
-
-    def activity(probe: Probe) -> list[float | None]:
-        reading = probe.devices[0].reading
-        return [item.utilization_sm_percent for item in (reading.mig_instances if reading else None) or ()]
-
-    assert activity(await host.prober.probe()) == [None] * 4
-    await host.probe_until(lambda probe: activity(probe) == [97.9, 0, 0, 0])
-
-
-async def test_a_driver_from_before_gpm_tells_instances_without_what_they_do(host: Host) -> None:
-    host.install(missing=build.DRIVER_470_LACKS)
-    host.driver.add_gpu("h100-mig", load="loaded")
-    for _ in range(2):
-        probe = await host.prober.probe()
-        assert is_whole(probe)
-        reading = probe.devices[0].reading
-        told = (reading.mig_instances if reading else None) or ()
-        assert [item.profile for item in told[:2]] == ["3g.40gb", "2g.20gb"]
-        assert {item.utilization_gpu_percent for item in told} == {None}
-        await asyncio.sleep(0.11)
