@@ -47,6 +47,14 @@ class RejectedError(GpumeshError):
         self.detail = detail
 
 
+class ReflectedError(RejectedError):
+    """What this run sent came back to it, whole: nobody else can have made it. ``body`` is what it holds."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__("reflected")
+        self.body = body
+
+
 class TransitionError(GpumeshError):
     """A state change that the transition table does not hold; nothing was changed."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpumesh.errors import RejectedError
+from gpumesh.errors import ReflectedError, RejectedError
 from gpumesh.model import Address, Reachability
 from gpumesh.swim.belief import Belief
 from gpumesh.swim.conflict import ADVICE, Conflicts
@@ -58,14 +58,18 @@ class Intake:
         self._conflicts = Conflicts(context, notices)
 
     def handle_datagram(self, data: bytes, source: Address, now: float) -> None:
-        """Take one datagram; raises :class:`RejectedError`, before anything was changed."""
+        """Take one datagram; raises :class:`RejectedError`, before anything was changed.
+
+        A question of this host's own that came back to it is an answer all the same, and then rejected.
+        """
         if len(data) > MAX_DATAGRAM_BYTES:
             raise RejectedError("too_large")
         try:
             opened = self._context.sealer.open(data)
-        except RejectedError as error:
-            if error.reason == "reflected":
-                self._probing.handle_reflected(now)
+        except ReflectedError as error:
+            primary = decode(error.body).primary
+            if isinstance(primary, Ping):
+                self._probing.handle_reflected(primary.seq, now)
             raise
         datagram = decode(opened.body)
         context = self._context
@@ -127,7 +131,7 @@ class Intake:
                 return
             if member.transport == "stream":
                 self._context.want_sync(member.host_id)  # datagrams do not get through: bring news this way
-            member.transport = "stream"
+            member.answer_by("stream")
 
     def _hear_move(self, datagram: Datagram, now: float) -> None:
         """Take a known sender's new address, before its incarnation is taken for one at the old address."""
@@ -225,8 +229,10 @@ class Intake:
             return
         if member is not None and member.epoch == sender.epoch:
             member.session = session
-            member.transport = "return" if probe.is_detoured else "udp"
-            if not probe.is_detoured:
+            if probe.is_detoured:
+                member.answer_by("return", source)
+            else:
+                member.answer_by("udp")
                 member.answered_there_at = now
             self._belief.handle_evidence(
                 member, sender.incarnation, now, is_proven=True, is_answer=not probe.is_detoured
@@ -239,7 +245,8 @@ class Intake:
             return
         member = self._context.table.get(ack.subject)
         if member is not None and member.epoch == ack.epoch:
-            self._belief.handle_evidence(member, ack.incarnation, now, is_proven=True, is_answer=True)
+            # No word on where it was asked: a relay, too, asks where the member calls from.
+            self._belief.handle_evidence(member, ack.incarnation, now, is_proven=True)
 
     def _handle_namesake(self, datagram: Datagram, source: Address, now: float) -> None:
         """Another daemon speaks in this host's name: say so; its words change nothing."""

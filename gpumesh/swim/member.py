@@ -38,6 +38,7 @@ class Member:
         "notice_at",
         "reachability",
         "refused_incarnation",
+        "returns_at",
         "session",
         "since_at",
         "source",
@@ -83,13 +84,23 @@ class Member:
         """At which it last said of itself that it lives where another answers."""
         self.beat = 0
         self.source: Address | None = None
-        """Where its last datagram came from, if not its address: a router's, or another interface's."""
+        """Where its last datagram came from, if not its address: a router's, or another interface's.
+
+        Anybody can send a recording from anywhere: it may be asked there, and is told nothing there.
+        """
+        self.returns_at: Address | None = None
+        """Where it answered a question of this host while its address did not."""
         self.transport = "udp"
 
     @property
     def way(self) -> Address:
         """Where datagrams reach it: its address, unless it was seen to answer only where it calls from."""
-        return self.source if self.transport == "return" and self.source is not None else self.address
+        return self.returns_at or self.address
+
+    def answer_by(self, transport: str, returns_at: Address | None = None) -> None:
+        """Note by which way it answered; ``returns_at``: where, if not at its address."""
+        self.transport = transport
+        self.returns_at = returns_at
 
     @property
     def is_live(self) -> bool:
@@ -154,6 +165,8 @@ class Member:
             self.is_refused = False
         self.reachability = after
         self.incarnation = incarnation
+        if after is Reachability.FAILED:
+            self.returns_at = None  # a router's port is another's before long
         if after is not Reachability.SUSPECT:
             self.suspicion = None
         self.doubt = None
@@ -182,4 +195,4 @@ class Member:
         self.answered_at = self.vouched_at = self.notice_at = NEVER
         self.refused_incarnation = -1
         self.source = None
-        self.transport = "udp"
+        self.answer_by("udp")

@@ -14,7 +14,6 @@ silence accuses.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 from gpumesh.model import Address
@@ -22,6 +21,7 @@ from gpumesh.swim.belief import Belief
 from gpumesh.swim.context import DOUBTS, RECLAIM, Context
 from gpumesh.swim.fields import MAX_SEQ
 from gpumesh.swim.judgement import Judging
+from gpumesh.swim.late import LateAnswers
 from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.order import ProbeOrder
@@ -30,8 +30,6 @@ from gpumesh.swim.post import Post
 from gpumesh.swim.wire import Ack, Ping, PingReq
 
 ROUND: Final = ("round", None)
-LATE_S: Final = 60.0
-"""How late an answer may be and still be evidence: no host's queue holds datagrams for longer."""
 DOUBTS_AT_ONCE: Final = 32
 """Doubts settled in one gossip interval: a fleet merging after a partition has thousands."""
 
@@ -95,8 +93,7 @@ class Probing:
         self._pending: dict[int, Probe] = {}
         self._by_target: dict[str, int] = {}
         self._detours: dict[int, Probe] = {}
-        self._unanswered: OrderedDict[int, Probe] = OrderedDict()
-        """Ended in silence a while ago: an answer that still comes is evidence all the same."""
+        self._late = LateAnswers(context.parameters.num_pending)
         self._seq = context.random.getrandbits(63)
         context.agenda.set(ROUND, context.now + context.parameters.probe_interval_s * context.random.random())
 
@@ -108,7 +105,7 @@ class Probing:
     @property
     def num_unanswered(self) -> int:
         """Questions that ended in silence and whose answers would still count."""
-        return len(self._unanswered)
+        return len(self._late)
 
     @property
     def num_ordered(self) -> int:
@@ -181,23 +178,22 @@ class Probing:
         probe = self._pending.get(ack.seq) or self._detours.get(ack.seq)
         if probe is None:
             self._context.counters["acks/late"] += 1
-            return self._take_late(ack.seq, sender_id)
-        probe.is_detoured = ack.seq == probe.detour_seq
-        if probe.host_id and probe.host_id != sender_id:
-            if (
-                not probe.is_detoured
-            ):  # else the router gave its port to another host: no word about the address
-                self._handle_usurper(probe, sender_id, now)
-            return None
-        self.settle(probe)
-        return probe
+            return self._late.take(ack.seq, sender_id)
+        is_detoured = ack.seq == probe.detour_seq
+        if not probe.host_id or probe.host_id == sender_id:
+            probe.is_detoured = is_detoured
+            self.settle(probe)
+            return probe
+        if not is_detoured:  # else the router gave its port to another host: no word about the address
+            self._handle_usurper(probe, sender_id, now)
+        return None
 
     def handle_indirect_ack(self, seq: int, subject: str) -> bool:
         """Take an answer by relay or stream; return whether it settles a probe of this host."""
         probe = self._pending.get(seq)
         if probe is None or probe.host_id != subject:
             self._context.counters["acks/late"] += 1
-            return self._take_late(seq, subject) is not None
+            return self._late.take(seq, subject) is not None
         self.settle(probe)
         return True
 
@@ -217,6 +213,8 @@ class Probing:
         member = context.table.at(address)
         if member is None or not member.is_live or not context.parameters.weighs_evidence:
             return
+        if member.way != address:
+            return  # the router in front of it, as ever
         seq = self._by_target.get(member.host_id)
         if seq is not None:
             probe = self._pending[seq]
@@ -241,6 +239,12 @@ class Probing:
         if probe is not None:
             probe.is_stream_refused = True
             self._conclude_refused(probe, now)
+
+    def handle_reflected(self, seq: int, now: float) -> None:
+        """Take it that a question of this host came back to it: it was asked at its own address."""
+        probe = self._pending.get(seq)
+        if probe is not None and probe.host_id and probe.address == self._context.address:
+            self._handle_usurper(probe, self._context.host_id, now)
 
     def _conclude_refused(self, probe: Probe, now: float) -> None:
         if not (probe.is_refused and probe.is_stream_refused and probe.judges):
@@ -273,8 +277,7 @@ class Probing:
 
     def reap(self, now: float) -> None:
         """Forget questions to which not even a late answer can still come."""
-        while self._unanswered and next(iter(self._unanswered.values())).ends_at < now - LATE_S:
-            self._unanswered.popitem(last=False)
+        self._late.reap(now)
 
     def postpone(self, gap_s: float) -> None:
         """Put all probes off by the time this process stood still."""
@@ -285,6 +288,8 @@ class Probing:
     def settle(self, probe: Probe) -> None:
         """End a probe that was answered."""
         self._end(probe)
+        if probe.is_detoured:
+            self._keep_for_late(probe)  # its address may be only slower: then that is the way
         if probe.is_round:
             self._context.awareness.add(-1)
 
@@ -350,23 +355,8 @@ class Probing:
         return probe.num_nacks > 0 or not probe.num_asked
 
     def _keep_for_late(self, probe: Probe) -> None:
-        parameters = self._context.parameters
-        if probe.host_id and parameters.weighs_evidence:
-            self._unanswered[probe.seq] = probe
-            if len(self._unanswered) > parameters.num_pending:
-                self._unanswered.popitem(last=False)
-
-    def _take_late(self, seq: int, subject: str) -> Probe | None:
-        probe = self._unanswered.get(seq)
-        if probe is None or probe.host_id != subject:
-            return None
-        return self._unanswered.pop(seq)
-
-    def handle_reflected(self, now: float) -> None:
-        """Take it that what this host sent came back: it was asked at its own address, and has it itself."""
-        own = self._context.address
-        for probe in [probe for probe in self._pending.values() if probe.host_id and probe.address == own]:
-            self._handle_usurper(probe, self._context.host_id, now)
+        if probe.host_id and self._context.parameters.weighs_evidence:
+            self._late.expect(probe)
 
     def _handle_usurper(self, probe: Probe, sender_id: str, now: float) -> None:
         member = self._context.table.get(probe.host_id)

@@ -35,7 +35,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from gpumesh.config.keyring import KEY_ID_BYTES, FleetKey, Keyring
-from gpumesh.errors import RejectedError
+from gpumesh.errors import ReflectedError, RejectedError
 from gpumesh.swim.hkdf import derive
 from gpumesh.swim.replay import ReplayWindow
 
@@ -170,20 +170,19 @@ class FleetSealer:
         return header + self._cipher.encrypt(nonce, body, header + self._label)
 
     def open(self, data: bytes) -> Opened:
-        """Return what a datagram holds; raises :class:`RejectedError` and then has changed nothing."""
+        """Return what a datagram holds; raises :class:`RejectedError` and then has changed nothing.
+
+        :class:`ReflectedError` for one of its own, proven like any other: its header alone is no secret.
+        """
         key_id, session_id, counter = self._read_header(data)
+        if session_id == self._session:
+            raise ReflectedError(self._decrypt(self._cipher_of(key_id, session_id), data))
         session = self._sessions.get((key_id, session_id))
         if session is None:
             session = _Session(self._cipher_of(key_id, session_id))
         elif not session.window.is_fresh(counter):
             raise RejectedError("replay", f"counter {counter}")
-        body = data[_HEADER.size :]
-        if session.cipher is not None:
-            header = data[: _HEADER.size]
-            try:
-                body = session.cipher.decrypt(_NONCE_PREFIX + header[-8:], body, header + self._label)
-            except InvalidTag:
-                raise RejectedError("bad_tag") from None
+        body = self._decrypt(session.cipher, data)
         session.window.accept(counter)
         self._keep((key_id, session_id), session)
         return Opened(body, session_id)
@@ -231,9 +230,16 @@ class FleetSealer:
             raise RejectedError("version", str(version))
         if label_tag != self._label_tag:
             raise RejectedError("bad_label")
-        if session_id == self._session:
-            raise RejectedError("reflected")
         return key_id, session_id, counter
+
+    def _decrypt(self, cipher: AESGCM | None, data: bytes) -> bytes:
+        header, body = data[: _HEADER.size], data[_HEADER.size :]
+        if cipher is None:
+            return body
+        try:
+            return cipher.decrypt(_NONCE_PREFIX + header[-8:], body, header + self._label)
+        except InvalidTag:
+            raise RejectedError("bad_tag") from None
 
     def _cipher_of(self, key_id: bytes, session_id: bytes) -> AESGCM | None:
         if not self._keys:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import heapq
+from collections import Counter
+from collections.abc import Callable
+
 import pytest
 
 from gpumesh.model import Address, Reachability
@@ -21,11 +26,15 @@ class ClosedRouter(Link):
         self._num_mapped = 0
         self._public: dict[Address, Address] = {}
         """By peer: where the hidden host's datagrams to it seem to come from."""
+        self.num_sent_to: Counter[Address] = Counter()
+        self.slow_way_in_s: float | None = None
+        """Once there is one beside the other: how much longer it takes."""
 
     def forget(self) -> None:
         self._public.clear()
 
     def _deliver(self, data: bytes, source: Address, target: Address) -> None:
+        self.num_sent_to[target] += 1
         if source == self.hidden:
             if target not in self._public:
                 self._num_mapped += 1
@@ -36,6 +45,10 @@ class ClosedRouter(Link):
                 super()._deliver(data, source, self.hidden)
         elif target != self.hidden:
             super()._deliver(data, source, target)
+        elif self.slow_way_in_s is not None:
+            at = self.now + self.slow_way_in_s
+            arrive: Callable[[], None] = functools.partial(super()._deliver, data, source, target)
+            heapq.heappush(self._queue, (at, next(self._num), arrive))
 
     def _connect(self, host: Host, action: OpenStream) -> None:
         if action.address == self.hidden:
@@ -108,3 +121,38 @@ def test_once_the_way_in_is_open_the_host_is_reached_by_its_own_address_again() 
     link.hidden = Address("10.9.0.99", 7977)  # nobody: what came to the router before comes to the host
     link.run(30.0)
     assert {transport(host, hidden) for host in others} == {"udp"}
+
+
+def test_an_address_that_answers_again_is_the_way_although_a_shorter_one_answers_first() -> None:
+    link, others, hidden = closed_fleet(4, seed=25)
+    link.run(30.0)
+    assert {transport(host, hidden) for host in others} == {"return"}
+    link.slow_way_in_s = 0.02
+    link.run(60.0)
+    assert {transport(host, hidden) for host in others} == {"udp"}
+    opened_at = link.now
+    link.run(60.0)
+    assert {transport(host, hidden) for host in others} == {"udp"}
+    assert [beliefs(host, hidden, opened_at) for host in others] == [[]] * len(others)
+
+
+def test_a_recording_of_such_a_host_sent_from_elsewhere_brings_no_news_there() -> None:
+    link, others, hidden = closed_fleet(4, seed=26)
+    link.run(30.0)
+    victim = Address("203.0.113.66", 4444)
+    recording = link.recorded(hidden, others[0])[-1]
+    link.kill(hidden)
+    others[1].engine.handle_datagram(recording, victim, link.now)
+    link.run(1800.0)
+    assert link.num_sent_to[victim] <= 3  # the questions of one suspicion, while it was not failed yet
+    assert link.all_see(others, [hidden], FAILED)
+
+
+def test_a_router_that_refuses_at_the_hosts_address_does_not_set_all_asking() -> None:
+    link, others, hidden = closed_fleet(6, seed=27)
+    link.run(30.0)
+    for host in others:
+        host.engine.handle_unreachable(hidden.address, link.now)
+        assert not host.engine.datagrams_to_send()
+    link.run(30.0)
+    assert {transport(host, hidden) for host in others} == {"return"}

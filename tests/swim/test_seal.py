@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpumesh.config.keyring import FleetKey, Keyring
-from gpumesh.errors import RejectedError
-from gpumesh.swim.seal import FleetSealer
+from gpumesh.errors import ReflectedError, RejectedError
+from gpumesh.swim.seal import TAG_BYTES, FleetSealer
 
 NOISE_REASONS = {"malformed", "version", "unkeyed", "unknown_key", "bad_label", "bad_tag"}
 KEY, OTHER = FleetKey(b"k" * 32), FleetKey(b"o" * 32)
@@ -44,6 +44,15 @@ def test_a_replay_is_refused(keys: tuple[FleetKey, ...]) -> None:
 def test_a_datagram_sent_back_to_its_sender_is_refused() -> None:
     one = sealer(1, KEY)
     assert reason(one, one.seal(b"body")) == "reflected"
+
+
+def test_who_has_no_key_cannot_make_what_a_host_sent_come_back_to_it() -> None:
+    one = sealer(1, KEY)
+    header = one.seal(b"")[:-TAG_BYTES]
+    assert reason(one, header + bytes(40)) == "bad_tag"
+    with pytest.raises(ReflectedError) as caught:
+        one.open(one.seal(b"body"))
+    assert caught.value.body == b"body"
 
 
 def test_an_unknown_key_is_named() -> None:
