@@ -15,6 +15,7 @@ from gpumesh.swim.notices import Notices
 from gpumesh.swim.post import Post
 from gpumesh.swim.probe import Probing
 from gpumesh.swim.relay import Relaying
+from gpumesh.swim.seal import Opened
 from gpumesh.swim.statement import Statement, Vouch
 from gpumesh.swim.sync import Streams
 from gpumesh.swim.wire import (
@@ -64,13 +65,7 @@ class Intake:
         """
         if len(data) > MAX_DATAGRAM_BYTES:
             raise RejectedError("too_large")
-        try:
-            opened = self._context.sealer.open(data)
-        except ReflectedError as error:
-            primary = decode(error.body).primary
-            if isinstance(primary, Ping):
-                self._probing.handle_reflected(primary.seq, now)
-            raise
+        opened = self._open(data, now)
         datagram = decode(opened.body)
         context = self._context
         context.counters["received/" + NAMES[type(datagram.primary)]] += 1
@@ -80,6 +75,8 @@ class Intake:
         context.last_heard_at = now
         self._hear_move(datagram, now)
         member = self._hear_sender(datagram.sender, source, opened.session, now)
+        if member is not None and opened.is_newest:
+            member.call_from(source)
         for statement in datagram.statements:
             self._handle_statement(statement, member, now)
         if member is None:
@@ -91,6 +88,15 @@ class Intake:
             context.has_news(now)
         if datagram.digest:
             context.passenger.handle_digest(datagram.sender.host_id, datagram.digest, now)
+
+    def _open(self, data: bytes, now: float) -> Opened:
+        try:
+            return self._context.sealer.open(data)
+        except ReflectedError as error:
+            primary = decode(error.body).primary
+            if isinstance(primary, Ping):
+                self._probing.handle_reflected(primary.seq, now)
+            raise
 
     def handle_hello(self, hello: Hello, now: float) -> bool:
         """Take the introduction of a stream's other end; return False to hang up."""
@@ -171,7 +177,6 @@ class Intake:
             renewed = Statement(Reachability.ALIVE, sender.host_id, sender.epoch, sender.incarnation, source)
             self._belief.take(member, renewed, now)
         member.beat = max(member.beat, sender.beat)
-        member.source = None if source == member.address else source
         self._belief.handle_evidence(member, sender.incarnation, now, is_proven=session == member.session)
         return member
 

@@ -84,18 +84,25 @@ class Member:
         """At which it last said of itself that it lives where another answers."""
         self.beat = 0
         self.source: Address | None = None
-        """Where its last datagram came from, if not its address: a router's, or another interface's.
+        """Where its newest datagram came from, if not its address: a router's, or another interface's.
 
-        Anybody can send a recording from anywhere: it may be asked there, and is told nothing there.
+        Anybody can send a recording from anywhere, and until a newer datagram comes from the member it is
+        believed so far that the member is asked there, too.
         """
         self.returns_at: Address | None = None
-        """Where it answered a question of this host while its address did not."""
+        """Where it calls from, once it answered a question there while its address did not."""
         self.transport = "udp"
 
     @property
     def way(self) -> Address:
         """Where datagrams reach it: its address, unless it was seen to answer only where it calls from."""
         return self.returns_at or self.address
+
+    def call_from(self, source: Address) -> None:
+        """Note where its newest datagram came from: a router that forgot it gives it another port."""
+        self.source = None if source == self.address else source
+        if self.returns_at is not None and self.is_live:
+            self.returns_at = self.source
 
     def answer_by(self, transport: str, returns_at: Address | None = None) -> None:
         """Note by which way it answered; ``returns_at``: where, if not at its address."""

@@ -25,11 +25,12 @@ class ReplayWindow:
         behind = self._newest - counter
         return behind < WINDOW and not (self._seen >> behind) & 1
 
-    def accept(self, counter: int) -> None:
-        """Note the counter of an authenticated datagram."""
+    def accept(self, counter: int) -> bool:
+        """Note the counter of an authenticated datagram; return whether it is the newest."""
         ahead = counter - self._newest
         if ahead > 0:
             self._seen = ((self._seen << ahead) & _MASK if ahead < WINDOW else 0) | 1
             self._newest = counter
-        else:
-            self._seen |= 1 << -ahead
+            return True
+        self._seen |= 1 << -ahead
+        return False

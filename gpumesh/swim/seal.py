@@ -57,6 +57,8 @@ class Opened:
 
     body: bytes
     session: bytes
+    is_newest: bool
+    """Nothing that was sent later has been opened here: a recording of it is old as soon as something is."""
 
 
 class StreamSealer(Protocol):
@@ -183,9 +185,9 @@ class FleetSealer:
         elif not session.window.is_fresh(counter):
             raise RejectedError("replay", f"counter {counter}")
         body = self._decrypt(session.cipher, data)
-        session.window.accept(counter)
+        is_newest = session.window.accept(counter)
         self._keep((key_id, session_id), session)
-        return Opened(body, session_id)
+        return Opened(body, session_id, is_newest)
 
     def stream(self, opener: bytes, acceptor: bytes, *, is_opener: bool) -> StreamSealer:
         """Return the sealer of a stream bound to both ends' challenges."""
