@@ -1,11 +1,12 @@
 """The address that peers use follows the machine's network."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from gpumesh.daemon import whereabouts
-from gpumesh.daemon.addresses import Known
+from gpumesh.daemon.addresses import Known, advertised
 from gpumesh.daemon.whereabouts import Whereabouts
 from gpumesh.model import Address
 
@@ -43,6 +44,21 @@ def test_an_address_that_shows_for_a_moment_or_a_network_that_goes_moves_nobody(
         network.address = address
         assert not here.look(NOBODY)
     assert here.address == FIRST
+
+
+def test_a_host_of_both_families_stays_where_it_is_whichever_peer_or_answer_comes_first() -> None:
+    four, six = Address("10.0.0.7", 7977), Address("2001:db8::7", 7977)
+    routes = {four: FIRST.host, six: "2001:db8::5", Address("192.0.2.1", 9): FIRST.host}
+    find = partial(advertised, route=routes.get, interfaces=list)
+    here = Whereabouts(BOTH, "", Known(peers=[six, four]), find)
+    assert here.address == FIRST
+    met = [Known(peers=[four, six]), Known(peers=[six]), Known([six], [four]), Known([six, four])]
+    assert not any(here.look(known) for known in met for _ in range(3))
+    assert here.address == FIRST
+    routes = {six: "2001:db8::5"}
+    here = Whereabouts(BOTH, "", Known([six, four]), partial(advertised, route=routes.get, interfaces=list))
+    routes[four] = FIRST.host
+    assert [here.look(Known([six, four])) for _ in range(3)] == [False, True, False], "IPv4 came late"
 
 
 @pytest.mark.parametrize(("bind", "advertise"), [(ANY, "192.0.2.7"), (FIRST, "")])
