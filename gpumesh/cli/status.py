@@ -60,6 +60,9 @@ def draw_status(terminal: Terminal, host: Document, now: float) -> None:
     terminal.write()
     for title, text in _facts(host):
         terminal.write(f"  {terminal.paint(f'{title:<10}', Tone.SOFT)}{clean(text)}")
+        if title == "address" and host["transport"] == "return":
+            for line in wrap(_way_out(host["address"]), terminal.width, "    "):
+                terminal.write(line)
     if host["gpus"]:
         terminal.write()
         draw(terminal, _COLUMNS, [_gpu_row(terminal, gpu, now) for gpu in host["gpus"]])
@@ -92,6 +95,12 @@ def _facts(host: Document) -> list[tuple[str, str]]:
         peers = plural(host["num_peers"], "peer")
         facts.append(("fleet", f"{host['fleet']}, {peers}" + (f" ({states})" if states else "")))
     return facts
+
+
+def _way_out(address: str) -> str:
+    """Return what makes a host reachable at its address that is so only where it calls from."""
+    port = address.rpartition(":")[2]
+    return f"→ at the router forward UDP and TCP {port} to this host, and set gossip.advertise on it"
 
 
 def _gpu_health(gpus: list[Document]) -> str:

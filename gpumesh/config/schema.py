@@ -68,7 +68,8 @@ class GossipConfig:
         "advertise",
         "",
         "Address and port under which peers reach this host; empty: the address of the route to the seeds, "
-        "followed as the network changes. Set it behind NAT.",
+        "followed as the network changes: IPv4 where the host has it, unless all seeds are IPv6. Set it "
+        "behind NAT, and to an IPv6 address on hosts with both where others of the fleet have IPv6 alone.",
         is_own=True,
     )
     seeds: tuple[str, ...] = texts(

@@ -91,7 +91,7 @@ class Daemon:
         self._meeting = Meeting(self._config.gossip.seeds, self._state)
         await self._meeting.resolve_seeds()
         self._whereabouts = Whereabouts(
-            self._socket.address, self._config.gossip.advertise, self._meeting.addresses()
+            self._socket.address, self._config.gossip.advertise, self._meeting.known()
         )
         self._mesh = Mesh(
             identity=self._identity,
@@ -289,7 +289,7 @@ class Daemon:
         for work in (
             self._look.run(),
             self._meeting.run(self._mesh, self._shell.pump),
-            self._whereabouts.watch(self._meeting.addresses, self._move),
+            self._whereabouts.watch(self._meeting.known, self._move),
             watch_paths(self._meeting.addresses, self._mesh.limit_datagrams),
         ):
             task = loop.create_task(work)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from gpumesh.daemon.addresses import Known
 from gpumesh.daemon.clock import boot_time
 from gpumesh.daemon.lookups import MAX_UNDER_WAY, Lookups
 from gpumesh.daemon.peercache import MAX_PEERS, load_peers, peers_of, save_peers
@@ -55,6 +56,10 @@ class Meeting:
     def addresses(self) -> list[Address]:
         """Return what the seeds last resolved to, then the peers kept."""
         return [*self._found, *(peer for peer in self._kept if peer not in self._found)]
+
+    def known(self) -> Known:
+        """Return the same, told apart."""
+        return Known(tuple(self._found), tuple(self._kept))
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -1,7 +1,8 @@
-"""What the paths to peers carry in one datagram, so that none is fragmented or swallowed on the way.
+"""What the routes to peers carry in one datagram, so that this host sends none that it must cut itself.
 
 Tunnels, overlays and PPPoE carry less than Ethernet's 1,500 bytes (corrosion PR 460). The kernel knows the
-size of each route, and what routers on the way said of it (path MTU discovery, RFC 1191 and RFC 8201).
+MTU of each route, and what routers on an IPv6 path said of it (RFC 8201). On IPv4 the gossip socket allows
+cutting (``sockets.py``): what is too large for a router beyond comes in pieces, and nobody says so.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _HEADERS_V6: Final = 40 + 8
 
 
 def datagram_bytes(targets: Iterable[Address]) -> int | None:
-    """Return the largest datagram that reaches all targets in one piece; None if there is a route to none."""
+    """Return the largest datagram that all routes to the targets carry uncut; None without a route."""
     sizes = [size for target in targets if (size := _path_bytes(target)) is not None]
     return min(sizes, default=None)
 
 
 async def watch_paths(targets: Callable[[], Sequence[Address]], on_size: Callable[[int], None]) -> None:
-    """Look at the paths again and again, and tell what they carry; ends only by cancellation."""
+    """Look at the routes again and again, and tell what they carry; ends only by cancellation."""
     while True:
         size = datagram_bytes(targets())
         if size is not None:

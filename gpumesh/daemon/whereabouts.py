@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
-from gpumesh.daemon.addresses import advertised, is_loopback, is_unspecified, unheard
+from gpumesh.daemon.addresses import Known, advertised, is_loopback, is_unspecified, unheard
 from gpumesh.model import Address
 
 LOOK_EVERY_S: Final = 5.0
@@ -29,22 +29,22 @@ class Whereabouts:
     """Knows the address that peers must use.
 
     A configured address (``advertise``, or a bind to one address) never changes. ``find`` stands in for the
-    kernel's routes: it takes the bound address, the configured one and the fleet's addresses.
+    kernel's routes: it takes the bound address, the configured one, the fleet's and the present one.
     """
 
     def __init__(
         self,
         bind: Address,
         advertise: str,
-        targets: Sequence[Address],
-        find: Callable[[Address, str, Sequence[Address]], Address] = advertised,
+        known: Known,
+        find: Callable[[Address, str, Known, Address | None], Address] = advertised,
     ) -> None:
         self._bind = bind
         self._is_fixed = bool(advertise) or not is_unspecified(bind.host)
         self._find = find
         self._candidate: Address | None = None
         self._num_alike = 0
-        self.address = find(bind, advertise, targets)
+        self.address = find(bind, advertise, known, None)
         if not self._is_fixed and is_loopback(self.address.host) and (hosts := unheard(bind)):
             _log.warning(
                 'gossip.bind = "%s" is IPv4 alone, and this host has IPv6 only (%s): no peer reaches '
@@ -54,23 +54,21 @@ class Whereabouts:
                 bind.port,
             )
 
-    async def watch(
-        self, targets: Callable[[], Sequence[Address]], on_move: Callable[[Address], None]
-    ) -> None:
+    async def watch(self, known: Callable[[], Known], on_move: Callable[[Address], None]) -> None:
         """Look again and again, and tell each move; ends only by cancellation.
 
-        ``targets``: addresses of the fleet known now; the route to them decides which address is meant.
+        ``known``: addresses of the fleet known now; the routes to them decide which address is meant.
         """
         while not self._is_fixed:
             await asyncio.sleep(LOOK_FOR_ANY_S if is_loopback(self.address.host) else LOOK_EVERY_S)
             before = self.address
-            if self.look(targets()):
+            if self.look(known()):
                 _log.info("this host's address is %s now (it was %s); peers are told", self.address, before)
                 on_move(self.address)
 
-    def look(self, targets: Sequence[Address]) -> bool:
+    def look(self, known: Known) -> bool:
         """Look once; tell whether the host moved."""
-        found = self._find(self._bind, "", targets)
+        found = self._find(self._bind, "", known, self.address)
         # Without any network nobody could be told, and the old address may come back.
         if self._is_fixed or found == self.address or is_loopback(found.host):
             self._candidate = None

@@ -50,7 +50,7 @@ def _add_instances(
 ) -> None:
     """Add each MIG instance's memory and activity, told from its card's by dcgm-exporter's two labels."""
     by_name = {family.name: family for family in families}
-    # Compute instances of one GPU instance share its memory and counters: it is shown once.
+    # Compute instances of one GPU instance share its memory and counters: they are shown once.
     by_slice = {instance.gpu_instance: instance for instance in reading.mig_instances or ()}
     for instance in by_slice.values():
         mine = (

@@ -140,7 +140,7 @@ def test_cpu_of_a_process_counts_its_children_living_and_ended() -> None:
         one.communicate(b"\n")
 
 
-def test_lifeguards_experiments_are_told_beside_its_own_rules_and_swims() -> None:
+def test_lifeguards_experiments_of_one_run_each_fill_the_table_of_rules_and_bounds() -> None:
     rows = measure_lifeguard(1, 1, 1, num_hosts=8, duration_s=10.0)
     assert [row.values.keys() for row in rows] == [{"gpumesh", "SWIM", "Lifeguard"}] * 5
     false, healthy, first, _, sent = rows
@@ -152,7 +152,7 @@ def test_lifeguards_experiments_are_told_beside_its_own_rules_and_swims() -> Non
     assert all(sent.values.values())
 
 
-def test_late_reads_are_told_as_the_share_of_runs_that_went_wrong() -> None:
+def test_late_reads_of_one_run_each_fill_the_table_of_shares_and_bound() -> None:
     (row,) = measure_late_reads(1, 1, 1)
     assert row.values["gpumesh"] == 0
     assert row.values.keys() == {"gpumesh", "SWIM", "Lifeguard"}

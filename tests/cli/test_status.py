@@ -10,7 +10,7 @@ import pytest
 from gpumesh.cli.status import draw_status
 from gpumesh.cli.terminal import Terminal
 from gpumesh.health.devices import Probe
-from gpumesh.model import HealthReport, Severity, Verdict
+from gpumesh.model import Address, HealthReport, Severity, Verdict
 from gpumesh.status.documents import status_document
 from tests.cli.conftest import Call
 from tests.samples.fleet import NO_DRIVER, NOW, SELF_ID, SampleSource, sample_probe, sample_view
@@ -62,6 +62,18 @@ def test_an_address_that_datagrams_do_not_reach_is_told_beside_it(transport: str
     text = drawn(status_document(replace(view, hosts=(me, *view.hosts[1:])), sample_probe()))
     [line] = [line.rstrip() for line in text.splitlines() if line.strip().startswith("address")]
     assert line.endswith(f"{me.address}{told}")
+
+
+@pytest.mark.parametrize(("transport", "is_told"), [("udp", False), ("stream", False), ("return", True)])
+def test_a_host_behind_a_router_that_lets_in_answers_only_is_told_with_the_way_out(
+    transport: str, *, is_told: bool
+) -> None:
+    view = sample_view()
+    me = replace(view.hosts[0], transport=transport, address=Address("10.0.0.5", 7999))
+    document = status_document(replace(view, hosts=(me, *view.hosts[1:])), sample_probe())
+    text = " ".join(drawn(document).split())
+    advice = "→ at the router forward UDP and TCP 7999 to this host, and set gossip.advertise on it"
+    assert (advice in text) == is_told
 
 
 def test_status_of_this_host_comes_with_readings(api: str, call: Call) -> None:

@@ -39,6 +39,26 @@ def test_garbage_is_collected_before_the_rest_counts_as_lasting() -> None:
     assert trace() is None
 
 
+def test_freed_memory_is_given_back_to_the_kernel_once_garbage_is_collected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept_bytes: list[int] = []
+    num_frozen: list[int] = []
+
+    class Glibc:
+        @staticmethod
+        def malloc_trim(keep_bytes: int) -> int:
+            kept_bytes.append(keep_bytes)
+            num_frozen.append(gc.get_freeze_count())
+            return 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Glibc())
+    before = gc.get_freeze_count()
+    settle_memory()
+    assert kept_bytes == [0], "nothing is held back"
+    assert num_frozen[0] > before + 1000, "what the collection freed is among it"
+
+
 def test_a_c_library_that_cannot_give_memory_back_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
     class Musl:
         pass

@@ -43,7 +43,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gpumesh.config import Config
-from gpumesh.health.checks import recovery
+from gpumesh.health.checks import recovery_action
 from gpumesh.health.rules import HOST, HostCheck, Look, Rule, SeeHost, Symptom, subject_of
 from gpumesh.health.xid_catalogue import Calls, kind_of
 from gpumesh.health.xid_lines import place_of
@@ -207,7 +207,9 @@ def _judged(record: XidRecord, now: float, told_for_s: float) -> tuple[Rule, Act
             return (RECOVERY_CHANGED, None, "") if is_recent else None
         if record.asked == 0 or record.is_settled:
             return None
-        rule, asked = recovery.ACTIONS.get(record.asked, (recovery.OTHER, f"recovery action {record.asked}"))
+        rule, asked = recovery_action.ACTIONS.get(
+            record.asked, (recovery_action.OTHER, f"recovery action {record.asked}")
+        )
         return RECOVERY, rule.action, f": {asked}"
     rule = _RULES[calls]
     is_standing = is_recent if rule.severity is Severity.INFO else not record.is_settled

@@ -24,13 +24,17 @@ def module(request: pytest.FixtureRequest) -> ModuleType:
 
 
 def test_the_folder_is_looked_into() -> None:
-    assert {"driver_library", "memory_temperature", "power_brake", "software_thermal"} <= set(NAMES)
+    assert {"driver_library", "memory_temperature", "power_brake", "sw_thermal"} <= set(NAMES)
 
 
 def test_a_file_holds_one_check_and_the_registry_has_it_once(module: ModuleType) -> None:
     held = [value for value in vars(module).values() if isinstance(value, HostCheck | CardCheck)]
     assert held == [module.CHECK]
     assert sum(check is module.CHECK for check in CHECKS) == 1
+
+
+def test_a_file_is_named_after_its_check(module: ModuleType) -> None:
+    assert module.__name__.rpartition(".")[2] == module.NAME.replace("-", "_")
 
 
 def test_a_file_holds_the_rules_of_its_check_and_of_no_other(module: ModuleType) -> None:

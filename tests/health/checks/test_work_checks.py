@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpumesh.config import Config, HealthConfig
-from gpumesh.health.checks.replays import PER_MINUTE_AND_LANE
+from gpumesh.health.checks.pcie_replays import PER_MINUTE_AND_LANE
 from gpumesh.health.devices import DeviceState
 from gpumesh.health.simulated import load_profile, profile_names
 from gpumesh.model import Action, HealthReport, Severity, Verdict
