@@ -16,6 +16,7 @@ from gpumesh.cli.main import main, parse
 from gpumesh.cli.session import Session
 from gpumesh.cli.terminal import Terminal
 from tests.cli.conftest import Call, served
+from tests.samples.interpreter import loaded_by
 
 ROOT = Path(gpumesh.__file__).parents[1]
 
@@ -127,15 +128,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(api: str) -> None:
 
 
 def test_the_start_is_not_burdened_with_the_servers_libraries() -> None:
-    code = "import sys, gpumesh.cli.main, gpumesh.cli.fleet; print(*sorted(sys.modules))"
-    outcome = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    loaded = set(outcome.stdout.split())
+    loaded = loaded_by("gpumesh.cli.main, gpumesh.cli.fleet")
     assert not loaded & {
         "aiohttp",
         "asyncio",
@@ -147,15 +140,7 @@ def test_the_start_is_not_burdened_with_the_servers_libraries() -> None:
 
 
 def test_the_daemon_loads_what_it_needs_only_when_it_does() -> None:
-    code = "import sys, gpumesh.daemon.main; print(*sorted(sys.modules))"
-    outcome = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    loaded = set(outcome.stdout.split())
+    loaded = loaded_by("gpumesh.daemon.main")
     assert {"aiohttp.web", "gpumesh.daemon.app"} <= loaded
     assert not loaded & {"prometheus_client", "gpumesh.cli.client", "pynvml", "sdnotify"}
     assert not loaded & {"difflib", "gpumesh.health.simulated", "gpumesh.health.describe", "gpumesh.sim"}

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+from tests.samples.interpreter import run_code
 
-ROOT = Path(__file__).parents[2]
 CODE = """
 import sys, types
 from pathlib import Path
@@ -15,13 +12,7 @@ print(*sorted(sys.modules))
 
 
 def test_the_daemon_does_without_the_compiled_lists_that_load_the_cpp_library() -> None:
-    outcome = subprocess.run(
-        [sys.executable, "-c", CODE],
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    outcome = run_code(CODE)
     code, modules = outcome.stdout.splitlines()
     assert code == "2"
     assert "/nonexistent/gpumesh.toml" in outcome.stderr

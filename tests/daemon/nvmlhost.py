@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -46,6 +46,14 @@ class Host:
                 return probe
             assert asyncio.get_running_loop().time() < ends_at, f"it never came to pass: {probe}"
             await asyncio.sleep(0.02)
+
+
+async def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
+    """Make the host of a test and end its prober afterwards: the body of a fixture."""
+    made = Host(tmp_path, monkeypatch)
+    yield made
+    made.driver.clear_faults()
+    await made.prober.close()
 
 
 def is_whole(probe: Probe) -> bool:

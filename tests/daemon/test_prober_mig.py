@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from gpumesh.health.devices import Probe
-from tests.daemon.nvmlhost import Host, is_whole
+from tests.daemon.nvmlhost import Host, hosted, is_whole
 from tests.fakes.nvml import build
 
-
-@pytest_asyncio.fixture
-async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
-    made = Host(tmp_path, monkeypatch)
-    yield made
-    made.driver.clear_faults()
-    await made.prober.close()
+host = pytest_asyncio.fixture(hosted, name="host")
 
 
 async def test_mig_instances_are_told_with_what_they_did_since_the_look_before(host: Host) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,12 @@ import pytest_asyncio
 from gpumesh.config import GpuConfig
 from gpumesh.daemon.prober import Prober
 from gpumesh.health.devices import XidEvent
-from tests.daemon.nvmlhost import PATIENCE_S, Host, is_whole, temperatures
+from tests.daemon.nvmlhost import PATIENCE_S, Host, hosted, is_whole, temperatures
 from tests.fakes.nvml import build
 from tests.requirements import lacks
 from tests.samples.pci import put_on_bus
 
-
-@pytest_asyncio.fixture
-async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
-    made = Host(tmp_path, monkeypatch)
-    yield made
-    made.driver.clear_faults()
-    await made.prober.close()
+host = pytest_asyncio.fixture(hosted, name="host")
 
 
 async def test_four_kinds_of_cards_are_read(host: Host) -> None:
