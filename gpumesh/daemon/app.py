@@ -310,7 +310,7 @@ class Daemon:
             raise
 
     def _own_findings(self, now: float, unix: float) -> tuple[Finding, ...]:
-        return self._own.standing(self._mesh.counters, self.view, now, unix)
+        return self._own.standing(lambda: self._mesh.counters, self.view, now, unix)
 
     def _take_progress(self) -> None:
         self._notifier.feed_watchdog(boot_time())

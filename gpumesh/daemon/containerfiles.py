@@ -45,16 +45,18 @@ class ContainerFiles:
         programs = (root / folder / name for folder in _BINARIES for name in _PROGRAMS)
         configs = (root / name for name in (_DOCKER_CONFIG, _CONTAINERD_CONFIG, *_PODMAN_HOOKS))
         self._watched = (*programs, *configs)
+        self._tree = root / "usr"
+        self._folders = {name: root / name for name in (*_CDI_FOLDERS, _CONTAINERD_IMPORTS)}
         self._stamps: _Stamps | None = None
         self._known = Containers()
 
     def read(self) -> Containers | None:
         """Return what is set up; None if there is no file tree to look at."""
-        if not (self._root / "usr").is_dir():
+        if not self._tree.is_dir():
             return None
         specifications = self._specifications()
         imports = self._folder(_CONTAINERD_IMPORTS, (".toml",))
-        stamps = tuple(self._stamp(path) for path in chain(self._watched, specifications, imports))
+        stamps = tuple([_stamp(path) for path in chain(self._watched, specifications, imports)])
         if stamps != self._stamps:
             self._stamps, self._known = stamps, self._read(specifications, imports)
         return self._known
@@ -100,19 +102,20 @@ class ContainerFiles:
 
     def _folder(self, name: str, endings: tuple[str, ...]) -> list[Path]:
         with suppress(OSError):
-            paths = sorted((self._root / name).iterdir())
+            paths = sorted(self._folders[name].iterdir())
             return [path for path in paths if path.name.endswith(endings)][:MAX_FILES]
         return []
 
     def _has(self, program: str) -> bool:
         return any((self._root / folder / program).exists() for folder in _BINARIES)
 
-    def _stamp(self, path: Path) -> tuple[str, int, int]:
-        try:
-            status = path.stat()
-        except OSError:
-            return str(path), -1, -1
-        return str(path), status.st_mtime_ns, status.st_size
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), -1, -1
+    return str(path), status.st_mtime_ns, status.st_size
 
 
 def _text(path: Path) -> str | None:

@@ -57,33 +57,41 @@ class HostProber:
         self._ask_clock = ask_clock
         self._containers = ContainerFiles(root)
         self._toolkit: tuple[_Stamp, str | None, float] | None = None
+        # Made once: putting a path together takes longer than asking the kernel for it.
+        self._kernel = root / "proc/sys/kernel/osrelease"
+        self._releases = (root / "etc/os-release", root / "usr/lib/os-release")
+        self._module_version = root / "sys/module/nvidia/version"
+        self._modules = root / "sys/module"
+        self._nouveau = root / "sys/module/nouveau"
+        self._programs = root / "usr"
+        self._toolkits = tuple(root / place for place in _TOOLKIT_PLACES)
+        self._libraries = tuple(root / place / _LIBRARY for place in _LIBRARY_PLACES)
 
     async def probe(self, now: float) -> HostProbe:
         """Return what the host says at ``now`` (boot clock, seconds); never raises."""
-        kernel = _text(self._root / "proc/sys/kernel/osrelease")
-        release = _text(self._root / "etc/os-release") or _text(self._root / "usr/lib/os-release")
+        kernel = _text(self._kernel)
+        release = _text(self._releases[0]) or _text(self._releases[1])
         return HostProbe(
             kernel=kernel or None,
             os=parse_os_release(release) if release else None,
             toolkit_version=await self._toolkit_version(now),
             is_nouveau_loaded=self._is_nouveau_loaded(),
-            module_version=_text(self._root / "sys/module/nvidia/version") or None,
+            module_version=_text(self._module_version) or None,
             library_versions=self._library_versions(),
             is_clock_synchronised=self._ask_clock(),
             containers=self._containers.read(),
         )
 
     def _is_nouveau_loaded(self) -> bool | None:
-        modules = self._root / "sys/module"
-        return (modules / "nouveau").is_dir() if modules.is_dir() else None
+        return self._nouveau.is_dir() if self._modules.is_dir() else None
 
     def _library_versions(self) -> tuple[str, ...]:
         """Return the versions that the library's links lead to, where it is looked for."""
         found = []
-        for place in _LIBRARY_PLACES:
+        for path in self._libraries:
             with contextlib.suppress(OSError):
-                name = (self._root / place / _LIBRARY).resolve(strict=True).name
-                found.append(name.removeprefix(_LIBRARY_STEM))
+                path.stat()  # most places lack it, and following each link there takes long
+                found.append(path.resolve(strict=True).name.removeprefix(_LIBRARY_STEM))
         return tuple(
             version for version in dict.fromkeys(found) if version[:1].isdecimal() and "." in version
         )
@@ -92,7 +100,7 @@ class HostProber:
         stamp = self._toolkit_stamp()
         if stamp is None:
             self._toolkit = None
-            return "" if (self._root / "usr").is_dir() else None
+            return "" if self._programs.is_dir() else None
         if self._toolkit is not None and self._toolkit[0] == stamp:
             _, version, asked_at = self._toolkit
             if version is not None or now - asked_at < RETRY_S:
@@ -102,8 +110,7 @@ class HostProber:
         return version
 
     def _toolkit_stamp(self) -> _Stamp | None:
-        for place in _TOOLKIT_PLACES:
-            path = self._root / place
+        for path in self._toolkits:
             with contextlib.suppress(OSError):
                 status = path.stat()
                 return str(path), status.st_mtime_ns, status.st_size
@@ -160,7 +167,7 @@ class _Listener(asyncio.SubprocessProtocol):
 def _text(path: Path) -> str | None:
     """Return the beginning of a small file without surrounding blanks, or None if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES).decode(errors="replace").strip()
+        with path.open("rb", buffering=0) as file:
+            return (file.read(MAX_BYTES) or b"").decode(errors="replace").strip()
     except OSError:
         return None

@@ -132,10 +132,13 @@ class Look:
                 _log.exception("a look at this host failed; the next one is in %g s", pause_s)
             # A slow look delays the next one instead of piling up (nvidia_gpu_exporter#90).
             next_at = max(next_at + self._cadence.pause_s, loop.time())
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), next_at - loop.time())
-                next_at = loop.time()
+            alarm = loop.call_at(next_at, self._wake.set)
+            try:
+                await self._wake.wait()
+            finally:
+                alarm.cancel()
             self._wake.clear()
+            next_at = min(next_at, loop.time())
 
     def wake(self) -> None:
         """Have the next look begin now; one that is under way is ended first."""

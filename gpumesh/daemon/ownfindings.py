@@ -49,9 +49,13 @@ class OwnFindings:
         self._doubles.handle_event(event, now)
 
     def standing(
-        self, counters: Mapping[str, float], view: Callable[[], View], now: float, unix: float
+        self,
+        counters: Callable[[], Mapping[str, float]],
+        view: Callable[[], View],
+        now: float,
+        unix: float,
     ) -> tuple[Finding, ...]:
-        """Return what stands now; ``counters`` are the daemon's own, ``view`` gives the fleet as seen now."""
+        """Return what stands now; ``counters`` gives the daemon's own, ``view`` the fleet as seen now."""
         if now - self._fleet_at >= FLEET_EVERY_S:
             self._fleet_at, self._of_fleet = now, tuple(_of_fleet(view()))
         doubles = self._doubles.standing(view, now)
@@ -73,13 +77,18 @@ class OwnFindings:
         for reason in self._state.losses.values():
             yield "state-directory", reason, f"make {self._state.path} writable and give it space"
 
-    def _foreign_key(self, counters: Mapping[str, float], now: float) -> Iterator[tuple[str, str, str]]:
+    def _foreign_key(
+        self, counters: Callable[[], Mapping[str, float]], now: float
+    ) -> Iterator[tuple[str, str, str]]:
         """Tell of datagrams under a key that this host lacks: rotated while it was off, or a stranger."""
-        num_refused = int(sum(counters.get(name, 0) for name in _REFUSED))
+        key_id = self._keys.unknown_key_id
+        if key_id is None:
+            return
+        counted = counters()
+        num_refused = int(sum(counted.get(name, 0) for name in _REFUSED))
         if num_refused > self._num_refused:
             self._num_refused, self._refused_at = num_refused, now
-        key_id = self._keys.unknown_key_id
-        if key_id is None or now - self._refused_at > KEY_CLEARS_S:
+        if now - self._refused_at > KEY_CLEARS_S:
             return
         mine = self._keys.key_ids[0] if self._keys.key_ids else "none"
         reason = (

@@ -362,6 +362,8 @@ def _without_reading(state: DeviceState) -> DeviceState:
 
 
 async def _is_set_within(event: asyncio.Event, timeout_s: float) -> bool:
+    if event.is_set():
+        return True
     try:
         await asyncio.wait_for(event.wait(), timeout_s)
     except asyncio.TimeoutError:

@@ -71,6 +71,8 @@ class Shell:
         self._on_progress = on_progress
         self._on_output = on_output
         self._timer: asyncio.TimerHandle | None = None
+        self._armed_for = 0.0
+        """When the timer is due, on the engine's clock."""
         self._is_closed = False
         self.streams = Streams(engine, clock, self.pump)
 
@@ -101,20 +103,22 @@ class Shell:
         self._arm()
 
     def _readable(self) -> None:
-        self._drain()
+        self._drain(is_told=True)
         self.pump()
 
-    def _drain(self) -> None:
+    def _drain(self, *, is_told: bool) -> None:
+        """Take all that waits. ``is_told``: the kernel said that something does; if no datagram, an error."""
         for data, source in self._socket.receive_all():
             self._engine.handle_datagram(data, source, self._clock())
-        for refused in self._socket.refused_peers():
+            is_told = False
+        for refused in self._socket.refused_peers(is_likely=is_told):
             self._engine.handle_unreachable(refused, self._clock())
 
     def _run_timers(self) -> None:
         if self._timer is not None:
             self._timer.cancel()  # else one armed before the start would go on beside the next for ever
             self._timer = None
-        self._drain()
+        self._drain(is_told=False)
         now = self._clock()
         deadline = self._engine.next_deadline()
         if deadline is not None and deadline <= now:
@@ -123,13 +127,14 @@ class Shell:
         self.pump()
 
     def _arm(self) -> None:
+        now = self._clock()
         deadline = self._engine.next_deadline()
-        delay_s = MAX_SLEEP_S if deadline is None else min(MAX_SLEEP_S, max(0.0, deadline - self._clock()))
-        loop = asyncio.get_running_loop()
-        due_at = loop.time() + delay_s
+        due_at = now + MAX_SLEEP_S if deadline is None else min(deadline, now + MAX_SLEEP_S)
         if self._timer is not None:
-            # A timer left standing for a deadline that has moved on wakes the daemon for nothing.
-            if abs(self._timer.when() - due_at) < _SAME_S and not self._timer.cancelled():
+            # A timer left standing for a deadline that has moved on wakes the daemon for nothing. One that
+            # is overdue is set anew: the event loop's clock may have stood still, in suspend.
+            if due_at > now and abs(self._armed_for - due_at) < _SAME_S:
                 return
             self._timer.cancel()
-        self._timer = loop.call_at(due_at, self._run_timers)
+        self._armed_for = due_at
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, due_at - now), self._run_timers)

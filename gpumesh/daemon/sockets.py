@@ -38,6 +38,7 @@ class GossipSocket:
 
     def __init__(self, bind: Address) -> None:
         self.counters: Counter[str] = Counter()
+        self._has_refusals = False
         try:
             self._socket = socket.socket(_family_of(bind), socket.SOCK_DGRAM)
         except OSError as error:
@@ -91,12 +92,20 @@ class GossipSocket:
             except OSError as error:
                 # An ICMP error is reported once on the next call and then gone; refused_peers() says whose.
                 self.counters[f"receive_error/{errno.errorcode.get(error.errno or 0, 'unknown')}"] += 1
+                self._has_refusals = True
                 continue
             yield data, from_kernel(source[0], source[1])
 
-    def refused_peers(self) -> list[Address]:
-        """Return the peers whose kernel answered that nobody listens there (ICMP port unreachable)."""
+    def refused_peers(self, *, is_likely: bool = False) -> list[Address]:
+        """Return the peers whose kernel answered that nobody listens there (ICMP port unreachable).
+
+        Such an answer makes the next call on the socket fail (ip(7), IP_RECVERR): until one has, none is
+        looked for, unless one ``is_likely``.
+        """
         refused: list[Address] = []
+        if not (self._has_refusals or is_likely):
+            return refused
+        self._has_refusals = False
         for _ in range(MAX_BATCH):
             try:
                 _, ancillary, _, target = self._socket.recvmsg(0, _ERROR_BYTES, socket.MSG_ERRQUEUE)
@@ -115,6 +124,7 @@ class GossipSocket:
             self.counters["send_error/EAGAIN"] += 1
         except OSError as error:
             self.counters[f"send_error/{errno.errorcode.get(error.errno or 0, 'unknown')}"] += 1
+            self._has_refusals = True
             if error.errno == errno.ECONNREFUSED:
                 # The error belongs to an earlier datagram and this one was not sent: say it again.
                 with contextlib.suppress(OSError):

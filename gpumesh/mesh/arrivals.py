@@ -54,5 +54,6 @@ class Arrivals:
 
     def next_deadline(self) -> float | None:
         """Return when the first of them has waited long enough."""
-        first = next(iter(self._waiting.values()), None)
-        return None if first is None else first.at + MAX_WAIT_S
+        for first in self._waiting.values():
+            return first.at + MAX_WAIT_S
+        return None

@@ -7,7 +7,7 @@ what was judged, never from the engines, and stand until something changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -26,7 +26,6 @@ from gpumesh.model import (
     HealthReport,
     HostFacts,
     Identity,
-    Reachability,
     View,
 )
 from gpumesh.records.clocks import ClockOffset
@@ -49,6 +48,8 @@ REJUDGE_S: Final = 0.1
 """Least time between two rounds of judging what changed, so that a flood of news costs one round."""
 ROWS_PER_S: Final = 10_000
 """Rows of the member table read a second for judging at most: the wait grows with the fleet."""
+BEAT_SLACK: Final = 0.05
+"""Share of a heartbeat by which one may be late, to come along with whatever else wakes the host."""
 PAUSE_FACTOR: Final = 1.5
 """Heartbeats without any call after which this process stood still: its own beat alone calls it once each."""
 MAX_VIEW_AGE_S: Final = 1.0
@@ -228,17 +229,19 @@ class Mesh(Measured):
         """Drain what happened, oldest first; None when nothing is left."""
         return self._events.take()
 
-    def next_deadline(self) -> float | None:
+    def next_deadline(self) -> float:
         """Return when :meth:`handle_timer` is next needed."""
-        times = [
+        earliest_at = self._beat_at + BEAT_SLACK * self._lease.heartbeat_s
+        for at in (
             self._swim.next_deadline(),
-            self._beat_at,
             self._sweep_at,
             self._owner.next_deadline(self._swim.last_heard_at),
             self._news.next_deadline(),
             self._rejudge_at if self._dirty else None,
-        ]
-        return min((at for at in times if at is not None), default=None)
+        ):
+            if at is not None and at < earliest_at:
+                earliest_at = at
+        return earliest_at
 
     def view(self, now: float) -> View:
         """Return the fleet as this host sees it; the same value until something changes or it grows old."""
@@ -247,19 +250,19 @@ class Mesh(Measured):
             self._judge(now)
         view = self._view
         if view is None or now - view.at > MAX_VIEW_AGE_S:
-            rows = self._rows()
+            rows = self._swim.members()
             view = self._view = View(
                 self_id=self._host_id,
                 at=now,
                 fleet=self._fleet,
                 hosts=self._roster.host_views(rows, now),
-                mass_failure=self._roster.leases.brake.is_on(_num_present(rows), now),
+                mass_failure=self._roster.leases.brake.is_on(self._num_present, now),
             )
         return view
 
     def members(self) -> Sequence[MemberView]:
         """Return the member table, this host included."""
-        return self._rows()
+        return self._swim.members()
 
     @property
     def unix_offset(self) -> float:
@@ -316,7 +319,7 @@ class Mesh(Measured):
         if self._has_left:
             return None
         self._swim.beat(now)
-        rows = self._rows()
+        rows = self._swim.members()
         contacts = set(self._records.contacts_since())
         for row in rows:
             if row.host_id in contacts:
@@ -373,25 +376,23 @@ class Mesh(Measured):
 
     def _judge(self, now: float, rows: Sequence[MemberView] | None = None) -> None:
         """Judge the hosts of which there is news; all of them when a sweep is due."""
-        rows = self._rows() if rows is None else rows
-        self._owner.handle_members(row for row in rows if row.host_id != self._host_id)
+        self._owner.handle_members(self._swim.num_others, self._swim.num_left)
         if self._sweep_at is not None and now >= self._sweep_at:
-            chosen: Iterable[MemberView] = rows
+            rows = self._swim.members() if rows is None else rows
         else:
-            chosen = [row for row in rows if row.host_id in self._dirty]
-        self._roster.judge(chosen, now, now + self.unix_offset)
+            dirty = map(self._swim.member, sorted(self._dirty))
+            rows = [row for row in dirty if row is not None]
+        self._roster.judge(rows, now, now + self.unix_offset)
         brake = self._roster.leases.brake
-        brake.is_on(_num_present(rows), now)
+        brake.is_on(self._num_present, now)
         times = (self._roster.next_change_at(), brake.next_deadline())
         # A lease's end in the past would be an endless loop: what is due was just judged.
         self._sweep_at = min((max(at, now + REJUDGE_S) for at in times if at is not None), default=None)
         self._dirty.clear()
-        self._rejudge_at = now + REJUDGE_S + len(rows) / ROWS_PER_S
+        self._rejudge_at = now + REJUDGE_S + self._swim.num_others / ROWS_PER_S
         self._view = None
 
-    def _rows(self) -> Sequence[MemberView]:
-        return self._swim.members()
-
-
-def _num_present(rows: Iterable[MemberView]) -> int:
-    return sum(row.reachability is not Reachability.LEFT for row in rows)
+    @property
+    def _num_present(self) -> int:
+        """All known hosts that did not say goodbye, this one included until it does."""
+        return self._swim.num_others - self._swim.num_left + (not self._has_left)

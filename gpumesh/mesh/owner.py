@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from gpumesh.config import LeaseConfig
 from gpumesh.errors import RejectedError
 from gpumesh.lease.condition import condition
 from gpumesh.lease.phase import OwnPhase, Trigger
-from gpumesh.model import Admission, Finding, Gpu, HealthReport, HostFacts, HostState, Phase, Reachability
+from gpumesh.model import (
+    Admission,
+    Baseline,
+    Finding,
+    Gpu,
+    HealthReport,
+    HostFacts,
+    HostState,
+    Phase,
+    Reachability,
+)
 from gpumesh.records import entries
 from gpumesh.records.engine import Records
 from gpumesh.records.entries import LeaseWord
 from gpumesh.records.values import Plain
-from gpumesh.swim.ports import MemberView
 
 RESTATE_S: Final = 60.0
 """Least time between two publications of an entry in which only words and numbers of findings changed."""
@@ -50,7 +60,7 @@ class Owner:
         self._gpu_names: set[str] = set()
         self._condition: HostState | None = None
         self._listening_at = now
-        self._lease_word: LeaseWord | None = None
+        self._lease_word: tuple[Phase, bool, str] | None = None
         self._is_isolated = False
         self._has_seeds = has_seeds
         self._has_met = False
@@ -74,12 +84,11 @@ class Owner:
         """Note whether the seeds, resolved, are of others, so that somebody should answer."""
         self._has_seeds = has_others
 
-    def handle_members(self, others: Iterable[MemberView]) -> None:
-        """Take in who is known, to tell whether somebody should be heard."""
-        states = [row.reachability for row in others]
-        if states:
+    def handle_members(self, num_others: int, num_left: int) -> None:
+        """Take in how many are known, and how many of them said goodbye: the others should be heard."""
+        if num_others:
             self._has_met = True
-            self._was_left = all(state is Reachability.LEFT for state in states)
+            self._was_left = num_left == num_others
 
     def handle_accused(self, held: Reachability, now: float) -> None:
         """Note that others held this host suspect or failed; after failed, a cooldown is owed."""
@@ -107,11 +116,12 @@ class Owner:
 
     def next_deadline(self, last_heard_at: float | None) -> float | None:
         """Return when the passing of time alone changes what this host says of itself."""
-        times = [self._phase.next_deadline()]
-        if self._is_company_due and not self._is_isolated:
-            # Just after the limit: silence must have lasted longer than it.
-            times.append(self._isolated_at(last_heard_at) + 0.001)
-        return min((at for at in times if at is not None), default=None)
+        cooled_at = self._phase.next_deadline()
+        if self._is_isolated or not self._is_company_due:
+            return cooled_at
+        # Just after the limit: silence must have lasted longer than it.
+        isolated_at = self._isolated_at(last_heard_at) + 0.001
+        return isolated_at if cooled_at is None else min(cooled_at, isolated_at)
 
     def set_facts(self, facts: HostFacts) -> None:
         """Publish what this host is; labels beyond the bound of an entry are left out and counted."""
@@ -128,11 +138,8 @@ class Owner:
         num_gpus = self._publish_gpus(report.gpus, now)
         head = (report.verdict, report.driver_version, report.cuda_version, num_gpus)
         substance = (head, _substance(report.findings))
-        self._restate(entries.HEALTH, entries.encode_health(report, num_gpus), substance, now)
-        if report.baseline is not None:
-            self._publish(entries.BASELINE, entries.encode_baseline(report.baseline))
-        else:
-            self._records.withdraw(entries.BASELINE)
+        self._restate(entries.HEALTH, lambda: entries.encode_health(report, num_gpus), substance, now)
+        self._publish_baseline(report.baseline, now)
         before, (self._condition, _) = self._condition, condition(report)
         if before is HostState.UNHEALTHY and self._condition is not HostState.UNHEALTHY:
             self._phase.handle(Trigger.RECOVERED, now)
@@ -147,6 +154,13 @@ class Owner:
         heard_at = self._listening_at if last_heard_at is None else max(last_heard_at, self._listening_at)
         return heard_at + self._silence_s
 
+    def _publish_baseline(self, baseline: Baseline | None, now: float) -> None:
+        if baseline is not None:
+            self._restate(entries.BASELINE, lambda: entries.encode_baseline(baseline), baseline, now)
+        else:
+            self._records.withdraw(entries.BASELINE)
+            self._said.pop(entries.BASELINE, None)
+
     def _publish_gpus(self, gpus: tuple[Gpu, ...], now: float) -> int:
         """Publish the cards, withdraw those no longer there; return how many stand in the record."""
         names = set()
@@ -157,14 +171,15 @@ class Owner:
             # Everything but the findings' words and numbers.
             free = (gpu.memory_bytes, gpu.memory_free_bytes, gpu.is_busy)
             known = (gpu.index, gpu.model, gpu.capability, gpu.pci_bus_id, gpu.verdict)
-            self._restate(name, entries.encode_gpu(gpu), (free, known, _substance(gpu.findings)), now)
+            substance = (free, known, _substance(gpu.findings))
+            self._restate(name, partial(entries.encode_gpu, gpu), substance, now)
         for name in sorted(self._gpu_names - names):
             self._records.withdraw(name)
             self._said.pop(name, None)
         self._gpu_names = names
         return sum(self._records.holds(name) for name in names)
 
-    def _restate(self, name: str, value: Plain, substance: object, now: float) -> None:
+    def _restate(self, name: str, encode: Callable[[], Plain], substance: object, now: float) -> None:
         """Publish at once what changed in substance, and what changed in words once a while.
 
         A temperature in a finding's sentence moves at each look; telling the fleet each time would make its
@@ -174,14 +189,14 @@ class Owner:
         if said is not None and said.substance == substance and now - said.at < RESTATE_S:
             return
         self._said[name] = _Said(substance, now)
-        self._publish(name, value)
+        self._publish(name, encode())
 
     def _publish_lease(self) -> None:
-        word = LeaseWord(self._phase.phase, self._is_isolated, self._phase.reason)
+        word = (self._phase.phase, self._is_isolated, self._phase.reason)
         if word == self._lease_word:
             return
         self._lease_word = word
-        self._publish(entries.LEASE, entries.encode_lease(word))
+        self._publish(entries.LEASE, entries.encode_lease(LeaseWord(*word)))
 
     def _publish(self, name: str, value: Plain) -> None:
         try:

@@ -87,6 +87,8 @@ class Differences:
 
     def due(self, now: float) -> list[tuple[str, Difference]]:
         """Return what lasted long enough and may be looked into now, own records and oldest first."""
+        if not self._differences:
+            return []
         for host_id in [key for key, item in self._differences.items() if now - item.since_at > EXPIRY_S]:
             del self._differences[host_id]
         ready = [

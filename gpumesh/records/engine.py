@@ -201,6 +201,7 @@ class Records:
         if theirs.unix_ms:
             self.clocks.note(host_id, theirs.unix_ms / 1000 - (now + self.unix_offset), now)
         is_own, is_fleet = self._compare(host_id, theirs)
+        self._queue.handle_digest(is_alike=not is_fleet, num_members=len(self._store))
         if not is_own and not is_fleet:
             self._differences.clear(host_id)
             return
@@ -209,8 +210,11 @@ class Records:
         self._differences.note(host_id, theirs, is_own=is_own, is_unheard=is_unheard, now=now)
 
     def _compare(self, host_id: str, theirs: Digest) -> tuple[bool, bool]:
-        held = self._store.record(host_id)
-        return _is_behind(held, theirs), theirs.fleet_hash != self._store.mark
+        return _is_behind(self._store.record(host_id), theirs), theirs.fleet_hash != self._store.mark
+
+    def has_updates(self) -> bool:
+        """Tell whether changed entries wait to be sent."""
+        return bool(self._queue)
 
     def updates_to_send(self, limit_bytes: int, num_members: int) -> list[bytes]:
         """Return changed entries for one datagram: least sent first, then newest."""

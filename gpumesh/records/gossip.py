@@ -36,6 +36,8 @@ class GossipQueue:
         self._tiers: list[dict[Key, bytes]] = [{}]
         self._tier_of: dict[Key, int] = {}
         self._misses: dict[Key, int] = {}
+        self._num_alike = 0
+        """Peers in a row that held all as it is held here, since something was last put in."""
         self.num_shed = 0
 
     def __len__(self) -> int:
@@ -44,6 +46,7 @@ class GossipQueue:
     def put(self, key: Key, update: bytes) -> None:
         """Queue the newest version of an entry; an older one of the same key is no longer sent."""
         self.discard(key)
+        self._num_alike = 0
         if len(self._tier_of) >= MAX_QUEUED:
             self._shed()
         self._tiers[0][key] = update
@@ -56,8 +59,21 @@ class GossipQueue:
         if tier is not None:
             del self._tiers[tier][key]
 
+    def handle_digest(self, *, is_alike: bool, num_members: int) -> None:
+        """Take it that a peer holds of all hosts just what is held here, or does not.
+
+        As many in a row as an entry is sent times: all that is queued is known, and none is sent any more.
+        When a whole fleet starts, each host would else tell the others for half a minute what all of them
+        hold. Who lacks it all the same shows that by its digest.
+        """
+        self._num_alike = self._num_alike + 1 if is_alike else 0
+        if self._tier_of and self._num_alike >= num_transmissions(num_members):
+            self._tiers, self._tier_of, self._misses = [{}], {}, {}
+
     def take(self, limit_bytes: int, num_members: int) -> list[bytes]:
         """Return updates to send now, together at most ``limit_bytes`` with 3 bytes of framing each."""
+        if not self._tier_of:
+            return []
         chosen: list[tuple[Key, bytes, int]] = []
         misfits: list[Key] = []
         left_bytes, num_passed = limit_bytes, 0

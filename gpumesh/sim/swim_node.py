@@ -23,6 +23,10 @@ class NoPassenger:
     def handle_digest(self, host_id: str, digest: bytes, now: float) -> None:
         """Ignore it."""
 
+    def has_updates(self) -> bool:
+        """Return that there are none."""
+        return False
+
     def updates_to_send(self, limit_bytes: int, num_members: int) -> list[bytes]:
         """Return nothing."""
         del limit_bytes, num_members

@@ -45,6 +45,7 @@ from gpumesh.swim.fields import canonical, id_to_wire
 from gpumesh.swim.gossip import FAREWELL, Spreading
 from gpumesh.swim.intake import Intake
 from gpumesh.swim.judgement import Judging
+from gpumesh.swim.member import Member
 from gpumesh.swim.notices import Notices
 from gpumesh.swim.parameters import MIN_DATAGRAM_BYTES, Parameters
 from gpumesh.swim.ports import MemberView, Passenger, StreamAction, SwimEvent
@@ -277,15 +278,25 @@ class Swim:
         An alive, unaccused member counts as evidenced by the last word from anybody: had it failed, that
         fleet would have said so. A host that hears nobody has no such evidence.
         """
-        context = self._context
-        heard_at = context.last_heard_at if context.last_heard_at is not None else float("-inf")
-        rows = [self._own_view()]
-        for member in context.table:
-            evidence_at = member.evidence_at
-            if member.reachability is Reachability.ALIVE and heard_at > evidence_at:
-                evidence_at = heard_at
-            rows.append(member.view(evidence_at))
-        return rows
+        heard_at = self._heard_at
+        return [self._own_view(), *[_view(member, heard_at) for member in self._context.table]]
+
+    def member(self, host_id: str) -> MemberView | None:
+        """Return one of these rows, None for a host that is not known."""
+        if host_id == self._context.host_id:
+            return self._own_view()
+        member = self._context.table.get(host_id)
+        return None if member is None else _view(member, self._heard_at)
+
+    @property
+    def num_others(self) -> int:
+        """How many other hosts are known, gone ones included."""
+        return len(self._context.table)
+
+    @property
+    def num_left(self) -> int:
+        """How many of them said goodbye."""
+        return self._context.table.num_left
 
     @property
     def last_heard_at(self) -> float | None:
@@ -368,3 +379,13 @@ class Swim:
             context.now,
             context.beat,
         )
+
+    @property
+    def _heard_at(self) -> float:
+        heard_at = self._context.last_heard_at
+        return float("-inf") if heard_at is None else heard_at
+
+
+def _view(member: Member, heard_at: float) -> MemberView:
+    is_vouched = member.reachability is Reachability.ALIVE and heard_at > member.evidence_at
+    return member.view(heard_at if is_vouched else member.evidence_at)

@@ -28,6 +28,10 @@ class Passenger(Protocol):
         """Take the digest that ``host_id`` sent of itself and of what it knows."""
         ...
 
+    def has_updates(self) -> bool:
+        """Return whether :meth:`updates_to_send` has any."""
+        ...
+
     def updates_to_send(self, limit_bytes: int, num_members: int) -> list[bytes]:
         """Return updates to gossip now, together at most ``limit_bytes`` (3 bytes of framing each)."""
         ...

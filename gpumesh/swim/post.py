@@ -54,13 +54,16 @@ class Post:
         those who are most likely gone, on whom news would be wasted.
         """
         context = self._context
+        statements = self._direct(member, extra, introduces=introduces)
+        has_news = has_news and not context.is_leaving
+        if type(primary) is Gossip and not statements and not (has_news and self._is_news_waiting()):
+            return False  # each round at rest ends here: before anything is made for it
         digest = self._digest() if isinstance(primary, Ping | Ack) else b""
         head = encode_head(context.sender(), digest, primary)
-        statements = self._direct(member, extra, introduces=introduces)
         room = context.datagram_bytes - context.sealer.overhead_bytes - len(head) - 2 * FRAMING_BYTES
         room -= sum(map(len, statements))
         updates: list[bytes] = []
-        if has_news and not context.is_leaving:
+        if has_news:
             updates = self._add_news(statements, room, member)
         if not statements and not updates and isinstance(primary, Gossip):
             return False
@@ -86,6 +89,9 @@ class Post:
         if introduces or context.is_leaving or context.now < context.introduces_until:
             statements.append(encode_statement(context.own_statement()))
         return statements
+
+    def _is_news_waiting(self) -> bool:
+        return bool(self._context.broadcasts) or self._context.passenger.has_updates()
 
     def _add_news(self, statements: list[bytes], room: int, member: Member | None) -> list[bytes]:
         context = self._context

@@ -81,6 +81,11 @@ class MemberTable:
         return len(self._failed)
 
     @property
+    def num_left(self) -> int:
+        """Members that said goodbye."""
+        return len(self._rows) - len(self._live) - len(self._failed)
+
+    @property
     def live_ids(self) -> list[str]:
         """Ids of the alive and suspect, in no order; not to be changed."""
         return self._live.ids

@@ -47,7 +47,7 @@ def standing(own: OwnFindings, seen: View, at: float | None = None) -> list[Find
     """Ask at an instant, without one at the next at which the fleet is looked at."""
     instant = own._fleet_at + FLEET_EVERY_S if at is None else at
     instant = max(instant, 0.0)
-    return list(own.standing({}, lambda: seen, instant, UNIX + instant))
+    return list(own.standing(dict, lambda: seen, instant, UNIX + instant))
 
 
 def test_alertmanager_1564_a_host_that_no_datagram_reaches_says_so(own: OwnFindings) -> None:
@@ -90,15 +90,15 @@ def test_the_fleet_is_looked_at_now_and_then_only(own: OwnFindings) -> None:
         return view()
 
     for now in (float(second) for second in range(0, 91, 5)):
-        own.standing({}, look, now, UNIX + now)
+        own.standing(dict, look, now, UNIX + now)
     assert looks == [0.0, 30.0, 60.0, 90.0]
 
 
 def test_serf_579_a_key_that_is_lacked_is_named_until_nobody_sends_under_it(tmp_path: Path) -> None:
     own = OwnFindings(StateDirectory(tmp_path), Keys(unknown_key_id="bbbb"))
     refused = {"drops/unknown_key": 3.0}
-    [found] = own.standing(refused, view, 10.0, UNIX)
+    [found] = own.standing(lambda: refused, view, 10.0, UNIX)
     assert found.check == "fleet-key"
     assert "key bbbb" in found.reason
     assert "key aaaa" in found.reason
-    assert own.standing(refused, view, 10.0 + KEY_CLEARS_S + 1.0, UNIX) == ()
+    assert own.standing(lambda: refused, view, 10.0 + KEY_CLEARS_S + 1.0, UNIX) == ()

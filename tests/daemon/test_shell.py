@@ -165,6 +165,49 @@ async def test_a_refused_datagram_is_early_evidence_about_its_address() -> None:
     await shell.close()
 
 
+async def test_a_refusal_that_the_next_datagram_met_is_found_without_another_failing_call() -> None:
+    dead, living, sender = free_socket(), free_socket(), free_socket()
+    gone = dead.address
+    dead.close()
+    sender.send(b"hello", gone)
+    await asyncio.sleep(0.05)
+    sender.send(b"to the living", living.address)
+    await asyncio.sleep(0.05)
+    assert [data for data, _ in living.receive_all()] == [b"to the living"]
+    assert sender.refused_peers() == [gone]
+    assert sender.refused_peers() == []
+    living.close()
+    sender.close()
+
+
+async def test_a_refusal_is_looked_for_where_the_kernel_woke_the_daemon_and_no_datagram_was_there() -> None:
+    dead, sender = free_socket(), free_socket()
+    gone = dead.address
+    dead.close()
+    sender.send(b"hello", gone)
+    await asyncio.sleep(0.05)
+    # The error itself was taken by another call on the socket.
+    assert sender._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+    assert list(sender.receive_all()) == []
+    assert sender.refused_peers() == []
+    assert sender.refused_peers(is_likely=True) == [gone]
+    sender.close()
+
+
+async def test_a_timer_whose_time_passed_in_suspend_is_due_with_the_next_datagram() -> None:
+    engine, clock = Recorder(), Clock()
+    shell = shell_of(engine, clock, free_socket())
+    await shell.start()
+    engine.deadline = clock.now + 0.9
+    shell.pump()
+    clock.now += 60.0  # the event loop's own clock stood still
+    shell.pump()
+    assert shell._timer is not None
+    assert shell._timer.when() <= asyncio.get_running_loop().time()
+    await until("timer", engine)
+    await shell.close()
+
+
 async def test_a_datagram_too_large_is_counted_and_harms_nothing() -> None:
     sender, receiver = free_socket(), free_socket()
     sender.send(b"x" * 70_000, receiver.address)

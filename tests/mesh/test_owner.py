@@ -8,7 +8,7 @@ import pytest
 from gpumesh.config import LeaseConfig
 from gpumesh.mesh.owner import RESTATE_S, Owner
 from gpumesh.model import (
-    Address,
+    Baseline,
     Finding,
     Gpu,
     HealthReport,
@@ -18,8 +18,8 @@ from gpumesh.model import (
     Severity,
     Verdict,
 )
+from gpumesh.records import entries
 from gpumesh.records.engine import Records
-from gpumesh.swim.ports import MemberView
 
 HOST = str(uuid.UUID(int=1))
 GPU = Gpu("GPU-0", 0, "RTX 4090", memory_free_bytes=8 << 30, is_busy=False, verdict=Verdict.HEALTHY)
@@ -45,10 +45,6 @@ def make(records: Records, *, has_seeds: bool = False, is_first_run: bool = True
 def hot(celsius: int) -> HealthReport:
     finding = Finding("temperature", "gpu/GPU-0", Severity.WARNING, f"{celsius} °C", since=5.0)
     return replace(REPORT, gpus=(replace(GPU, verdict=Verdict.DEGRADED, findings=(finding,)),))
-
-
-def member(reachability: Reachability) -> MemberView:
-    return MemberView(str(uuid.UUID(int=9)), Address("10.0.0.9", 1), 1, 1, reachability, 0.0, 0.0, 1)
 
 
 def is_isolated(owner: Owner) -> bool:
@@ -107,6 +103,14 @@ def test_another_finding_of_one_check_is_substance(records: Records) -> None:
     assert said["evidence"]["code"] == "released"
 
 
+def test_a_baseline_that_was_withdrawn_is_said_again_at_once(records: Records) -> None:
+    owner = make(records)
+    baseline = Baseline("warn", "built-in", ())
+    for now, held in ((100.0, baseline), (101.0, None), (102.0, baseline)):
+        owner.set_health(replace(REPORT, baseline=held), now)
+        assert records.holds(entries.BASELINE) is (held is not None)
+
+
 def test_gpu_no_longer_reported_is_withdrawn(records: Records) -> None:
     owner = make(records)
     owner.set_health(REPORT, 100.0)
@@ -141,13 +145,13 @@ def test_own_sleep_is_not_silence_of_others(records: Records) -> None:
 
 def test_last_goodbye_leaves_a_host_alone_on_purpose(records: Records) -> None:
     owner = make(records)
-    owner.handle_members([member(Reachability.FAILED)])
+    owner.handle_members(1, 0)
     owner.handle_time(100.0, 200.0)
     assert is_isolated(owner)
-    owner.handle_members([member(Reachability.LEFT)])
+    owner.handle_members(1, 1)
     owner.handle_time(100.0, 201.0)
     assert not is_isolated(owner)
-    owner.handle_members([])
+    owner.handle_members(0, 0)
     owner.handle_time(100.0, 202.0)
     assert not is_isolated(owner)
 

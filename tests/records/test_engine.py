@@ -165,6 +165,22 @@ def test_alertmanager_1412_an_entry_too_large_for_a_datagram_goes_by_stream_and_
     assert other.value(A, "host") == ["x" * 1500]
 
 
+def test_news_that_all_peers_hold_is_gossiped_no_more_and_who_lacks_it_gets_it_still() -> None:
+    mine, peer, lacking = records(A), records(B), records(C)
+    mine.publish("host", {"name": "a"})
+    peer.publish("host", {"name": "b"})
+    sync(mine, peer)
+    assert mine.has_updates()
+    for second in range(8):
+        mine.handle_digest(B, peer.digest_to_send(float(second)), float(second))
+    assert not mine.has_updates()
+    assert mine.updates_to_send(1200, 3) == []
+    lacking.handle_digest(A, mine.digest_to_send(8.0), 8.0)
+    assert lacking.wants_sync_with(60.0) == A
+    sync(lacking, mine)
+    assert lacking.value(A, "host") == {"name": "a"}
+
+
 def test_lasting_difference_of_the_own_record_asks_for_a_sync_soon() -> None:
     mine, other = records(A), records(B)
     mine.publish("host", 1)

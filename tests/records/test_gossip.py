@@ -22,6 +22,24 @@ def test_each_update_is_sent_that_often_and_then_dropped() -> None:
     assert len(queue) == 0
 
 
+def test_what_enough_peers_in_a_row_hold_just_so_is_told_no_more() -> None:
+    queue = GossipQueue()
+    queue.put(("a", "host"), b"u" * 50)
+    wanted = num_transmissions(20)
+    for is_alike in (*[True] * (wanted - 1), False, *[True] * (wanted - 1)):
+        queue.handle_digest(is_alike=is_alike, num_members=20)
+    assert len(queue) == 1, "not yet: one of them held something else"
+    queue.put(("b", "host"), b"u" * 50)
+    queue.handle_digest(is_alike=True, num_members=20)
+    assert len(queue) == 2, "what they held before this came tells nothing of it"
+    for _ in range(wanted):
+        queue.handle_digest(is_alike=True, num_members=20)
+    assert len(queue) == 0
+    assert queue.take(1000, num_members=20) == []
+    queue.put(("a", "host"), b"v" * 50)
+    assert queue.take(1000, num_members=20) == [b"v" * 50]
+
+
 def test_newest_goes_first_and_least_sent_before_it() -> None:
     queue = GossipQueue()
     queue.put(("a", "host"), b"old" * 20)

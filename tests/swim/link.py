@@ -51,6 +51,9 @@ class QuietPassenger:
     def handle_digest(self, host_id: str, digest: bytes, now: float) -> None:
         self.digests.append((host_id, digest))
 
+    def has_updates(self) -> bool:
+        return bool(self.outgoing)
+
     def updates_to_send(self, limit_bytes: int, num_members: int) -> list[bytes]:
         taken = []
         while self.outgoing and len(self.outgoing[0]) + 3 <= limit_bytes:
