@@ -130,11 +130,14 @@ class Shell:
         now = self._clock()
         deadline = self._engine.next_deadline()
         due_at = now + MAX_SLEEP_S if deadline is None else min(deadline, now + MAX_SLEEP_S)
+        loop = asyncio.get_running_loop()
         if self._timer is not None:
-            # A timer left standing for a deadline that has moved on wakes the daemon for nothing. One that
-            # is overdue is set anew: the event loop's clock may have stood still, in suspend.
-            if due_at > now and abs(self._armed_for - due_at) < _SAME_S:
+            # A timer left standing for a deadline that has moved on wakes the daemon for nothing. An overdue
+            # one is set anew, for in suspend the event loop's clock stands still; not one that is due there,
+            # too, or each datagram of a flood would put it off.
+            is_set = due_at > now and abs(self._armed_for - due_at) < _SAME_S
+            if is_set or self._timer.when() <= loop.time():
                 return
             self._timer.cancel()
         self._armed_for = due_at
-        self._timer = asyncio.get_running_loop().call_later(max(0.0, due_at - now), self._run_timers)
+        self._timer = loop.call_later(max(0.0, due_at - now), self._run_timers)
