@@ -187,6 +187,7 @@ class _Link(asyncio.Protocol):
             self._streams.link_received(self.stream_id, data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names it
+        self._transport = None  # one that is closed can be cut off no more
         if self.stream_id is not None:
             self._streams.link_lost(self.stream_id)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from gpumesh.daemon import streams as streams_module
 from gpumesh.daemon.shell import Shell
 from gpumesh.daemon.sockets import GossipSocket
 from gpumesh.daemon.streams import SEGMENT_BYTES, Streams
@@ -296,6 +297,27 @@ async def test_closing_leaves_no_connection_behind() -> None:
     await streams.close()
     assert engine.heard == ["opened 1", "closed 1"]
     listener.close()
+
+
+async def test_a_stream_that_ended_by_itself_after_its_last_bytes_is_not_cut_off_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams_module, "LINGER_S", 0.2)
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    engine, clock = Recorder(), Clock()
+    own = free_socket()
+    shell = shell_of(engine, clock, own)
+    await shell.start()
+    reader, writer = await asyncio.open_connection(*own.address)
+    await until("accepted", engine)
+    engine.actions = [SendStream(100, bytes(16 << 20)), CloseStream(100)]
+    shell.pump()  # more than the kernel takes at once: it ends when the last of it is out
+    assert len(await _read_to_end(reader)) == 16 << 20
+    await asyncio.sleep(0.4)
+    assert complaints == []
+    writer.close()
+    await shell.close()
 
 
 async def _read_to_end(reader: asyncio.StreamReader) -> bytes:
