@@ -11,6 +11,7 @@ from gpumesh.sim.engines import ENGINES
 from tests.bench.crowd import measure_crowd
 from tests.bench.experiments import STARVED_SHARE, measure_detection, measure_honesty, measure_scale
 from tests.bench.fleet import BenchError, running
+from tests.bench.flood import measure_flood
 from tests.bench.makes import Gpumesh, Make, makes
 from tests.bench.report import document, table
 from tests.bench.rest import measure_rest
@@ -27,6 +28,7 @@ EXPERIMENTS = {
     "late_reads": "hosts that read their packets 0.5 to 2.5 s late, simulated, beside the same rules",
     "bytes": "what a host sends at rest in fleets of growing size, simulated",
     "crowd": "one daemon in a fleet of thousands",
+    "flood": "one daemon under all the rubbish datagrams that a process can send",
 }
 BESIDE_PEERS = frozenset({"idle", "detection", "honesty"})
 NUM_HOSTS, NUM_HONEST_HOSTS, MOST_HOSTS = 32, 64, 128
@@ -127,6 +129,8 @@ def _measure(options: argparse.Namespace, found: list[Make], directory: Path) ->
             rows += measure_honesty(fleets, options.starve)
     if "crowd" in wanted:
         rows += measure_crowd(options.crowd, options.rest, directory)
+    if "flood" in wanted:
+        rows += measure_flood(options.settle, directory)
     return rows
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.bench.__main__ import EXPERIMENTS, main
 from tests.bench.experiments import measure_detection, measure_scale, starved_of
 from tests.bench.fleet import Fleet, running
+from tests.bench.flood import measure_flood
 from tests.bench.makes import Gpumesh, Kinship, Make, Place, Serf
 from tests.bench.process import cpu_s, tree_cpu_s
 from tests.bench.report import document, ratios, table
@@ -192,6 +193,15 @@ def test_three_daemons_are_measured_and_none_is_left(tmp_path: Path) -> None:
     assert last.values["gpumesh"] is not None
     assert len(processes) == 2
     assert all(process.returncode is not None for process in processes)
+
+
+@pytest.mark.hosts
+@pytest.mark.timeout(180)
+def test_a_flooded_daemon_goes_on_probing_and_nobody_is_failed(tmp_path: Path) -> None:
+    sent, probes, failed = measure_flood(0.0, tmp_path, for_s=5.0)
+    assert (sent.values["gpumesh"] or 0.0) > 0.0
+    assert (probes.values["gpumesh"] or 0.0) > 0.0
+    assert failed.values == {"gpumesh": 0.0}
 
 
 @pytest.mark.hosts
