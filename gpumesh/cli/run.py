@@ -33,8 +33,8 @@ def run_daemon(_: argparse.Namespace, session: Session) -> int:
 def _no_authorities() -> Iterator[None]:
     """Have no certificate authorities read in meanwhile.
 
-    aiohttp reads all that the system trusts when it is imported, for clients: two MiB in each daemon, which
-    calls nobody by TLS.
+    Newer versions of aiohttp read all that the system trusts when they are imported, for clients: two MiB in
+    each daemon, which calls nobody by TLS.
     """
     before = {name: os.environ.get(name) for name in _AUTHORITIES}
     os.environ.update(dict.fromkeys(_AUTHORITIES, os.devnull))
@@ -42,6 +42,6 @@ def _no_authorities() -> Iterator[None]:
         yield
     finally:
         for name, place in before.items():
-            del os.environ[name]
+            os.environ.pop(name, None)
             if place is not None:
                 os.environ[name] = place

@@ -71,8 +71,6 @@ class Shell:
         self._on_progress = on_progress
         self._on_output = on_output
         self._timer: asyncio.TimerHandle | None = None
-        self._armed_for = 0.0
-        """When the timer is due, on the engine's clock."""
         self._is_closed = False
         self.streams = Streams(engine, clock, self.pump)
 
@@ -127,17 +125,14 @@ class Shell:
         self.pump()
 
     def _arm(self) -> None:
-        now = self._clock()
         deadline = self._engine.next_deadline()
-        due_at = now + MAX_SLEEP_S if deadline is None else min(deadline, now + MAX_SLEEP_S)
+        delay_s = MAX_SLEEP_S if deadline is None else min(MAX_SLEEP_S, max(0.0, deadline - self._clock()))
         loop = asyncio.get_running_loop()
         if self._timer is not None:
-            # A timer left standing for a deadline that has moved on wakes the daemon for nothing. An overdue
-            # one is set anew, for in suspend the event loop's clock stands still; not one that is due there,
-            # too, or each datagram of a flood would put it off.
-            is_set = due_at > now and abs(self._armed_for - due_at) < _SAME_S
-            if is_set or self._timer.when() <= loop.time():
+            # A timer left standing for a deadline that has moved on wakes the daemon for nothing. One that is
+            # due is left alone, or each datagram of a flood would put it off.
+            left_s = self._timer.when() - loop.time()
+            if left_s <= 0.0 or abs(left_s - delay_s) < _SAME_S:
                 return
             self._timer.cancel()
-        self._armed_for = due_at
-        self._timer = loop.call_later(max(0.0, due_at - now), self._run_timers)
+        self._timer = loop.call_later(delay_s, self._run_timers)

@@ -54,6 +54,6 @@ class Arrivals:
 
     def next_deadline(self) -> float | None:
         """Return when the first of them has waited long enough."""
-        for first in self._waiting.values():
-            return first.at + MAX_WAIT_S
-        return None
+        if not self._waiting:
+            return None
+        return next(iter(self._waiting.values())).at + MAX_WAIT_S

@@ -51,7 +51,8 @@ ROWS_PER_S: Final = 10_000
 BEAT_SLACK: Final = 0.05
 """Share of a heartbeat by which one may be late, to come along with whatever else wakes the host."""
 PAUSE_FACTOR: Final = 1.5
-"""Heartbeats without any call after which this process stood still: its own beat alone calls it once each."""
+"""Heartbeats without any call after which this process stood still: its own beat, which may come late by the
+slack, alone calls it once each."""
 MAX_VIEW_AGE_S: Final = 1.0
 """How long a view stands while nothing changes: ages of evidence in it are at most this stale."""
 
@@ -307,7 +308,7 @@ class Mesh(Measured):
         if gap_s > PAUSE_FACTOR * self._lease.heartbeat_s:
             self._roster.leases.handle_gap(gap_s)
         stall_s = min(self._lease.failures * self._lease.heartbeat_s, self._lease.ttl_s / 2)
-        if gap_s > stall_s:
+        if gap_s > max(stall_s, PAUSE_FACTOR * self._lease.heartbeat_s):
             self._roster.leases.handle_awake(now)
             self._owner.handle_awake(now)
             self._counters["sleeps"] += 1

@@ -188,8 +188,9 @@ class Owner:
         said = self._said.get(name)
         if said is not None and said.substance == substance and now - said.at < RESTATE_S:
             return
+        value = encode()
         self._said[name] = _Said(substance, now)
-        self._publish(name, encode())
+        self._publish(name, value)
 
     def _publish_lease(self) -> None:
         word = (self._phase.phase, self._is_isolated, self._phase.reason)

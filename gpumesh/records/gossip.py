@@ -37,7 +37,7 @@ class GossipQueue:
         self._tier_of: dict[Key, int] = {}
         self._misses: dict[Key, int] = {}
         self._num_alike = 0
-        """Peers in a row that held all as it is held here, since something was last put in."""
+        """Digests in a row that told of all as it is held here, since something was last put in."""
         self.num_shed = 0
 
     def __len__(self) -> int:
@@ -60,11 +60,11 @@ class GossipQueue:
             del self._tiers[tier][key]
 
     def handle_digest(self, *, is_alike: bool, num_members: int) -> None:
-        """Take it that a peer holds of all hosts just what is held here, or does not.
+        """Take a digest: its peer holds of all hosts just what is held here, or does not.
 
-        As many in a row as an entry is sent times: all that is queued is known, and none is sent any more.
-        When a whole fleet starts, each host would else tell the others for half a minute what all of them
-        hold. Who lacks it all the same shows that by its digest.
+        After as many in a row as an entry is sent times, all that is queued is known and told no more: when a
+        whole fleet starts, each host would else tell the others for half a minute what all of them hold. Who
+        lacks it all the same shows that by its digest.
         """
         self._num_alike = self._num_alike + 1 if is_alike else 0
         if self._tier_of and self._num_alike >= num_transmissions(num_members):

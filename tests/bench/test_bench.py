@@ -200,7 +200,7 @@ def test_three_daemons_are_measured_and_none_is_left(tmp_path: Path) -> None:
 def test_a_flooded_daemon_goes_on_probing_and_nobody_is_failed(tmp_path: Path) -> None:
     sent, probes, failed = measure_flood(0.0, tmp_path, for_s=5.0)
     assert (sent.values["gpumesh"] or 0.0) > 0.0
-    assert (probes.values["gpumesh"] or 0.0) > 0.0
+    assert 5.0 * (probes.values["gpumesh"] or 0.0) > 1.5, "one may come before the flood or after it"
     assert failed.values == {"gpumesh": 0.0}
 
 

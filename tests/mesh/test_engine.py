@@ -3,8 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
-
 from gpumesh.config import Config, GossipConfig, LeaseConfig
 from gpumesh.model import Admission, HealthReport, HostFacts, HostState, Phase, Request, Verdict
 from gpumesh.placement.rule import place
@@ -43,28 +41,6 @@ def test_all_hosts_become_ready_and_see_each_others_gpus(world: World) -> None:
             assert seen.facts is not None
             assert seen.facts.labels == {"room": str(other.number)}
             assert seen.name == f"host-{other.number}"
-
-
-def test_at_rest_heartbeats_come_along_with_probes_and_wake_nobody_by_themselves(
-    world: World, fleet: list[Host], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mesh = fleet[0].mesh
-    world.run(60.0)
-    wakes: list[float] = []
-    handle_timer = mesh.handle_timer
-
-    def count(now: float) -> None:
-        if mesh.next_deadline() <= now:  # the deadlines of answered probes are met here, too, and do nothing
-            wakes.append(now)
-        handle_timer(now)
-
-    monkeypatch.setattr(mesh, "handle_timer", count)
-    beat, pings = mesh.members()[0].beat, mesh.counters["sent/ping"]
-    world.run(200.0)
-    num_pings = mesh.counters["sent/ping"] - pings
-    assert 190 <= num_pings <= 201
-    assert 200 / 5.25 - 1 <= mesh.members()[0].beat - beat <= 200 / 5.0 + 1
-    assert len(wakes) <= num_pings + 10, "a push/pull now and then; forty beats"
 
 
 def test_every_host_gives_the_same_placement(world: World, fleet: list[Host]) -> None:
