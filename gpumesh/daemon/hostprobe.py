@@ -52,7 +52,6 @@ class HostProber:
         deadline_s: float = DEADLINE_S,
         ask_clock: Callable[[], bool | None] = is_clock_synchronised,
     ) -> None:
-        self._root = root
         self._deadline_s = deadline_s
         self._ask_clock = ask_clock
         self._containers = ContainerFiles(root)
@@ -63,7 +62,7 @@ class HostProber:
         self._module_version = root / "sys/module/nvidia/version"
         self._modules = root / "sys/module"
         self._nouveau = root / "sys/module/nouveau"
-        self._programs = root / "usr"
+        self._tree = root / "usr"
         self._toolkits = tuple(root / place for place in _TOOLKIT_PLACES)
         self._libraries = tuple(root / place / _LIBRARY for place in _LIBRARY_PLACES)
 
@@ -100,7 +99,7 @@ class HostProber:
         stamp = self._toolkit_stamp()
         if stamp is None:
             self._toolkit = None
-            return "" if self._programs.is_dir() else None
+            return "" if self._tree.is_dir() else None
         if self._toolkit is not None and self._toolkit[0] == stamp:
             _, version, asked_at = self._toolkit
             if version is not None or now - asked_at < RETRY_S:
@@ -167,7 +166,7 @@ class _Listener(asyncio.SubprocessProtocol):
 def _text(path: Path) -> str | None:
     """Return the beginning of a small file without surrounding blanks, or None if it cannot be read."""
     try:
-        with path.open("rb", buffering=0) as file:
-            return (file.read(MAX_BYTES) or b"").decode(errors="replace").strip()
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES).decode(errors="replace").strip()
     except OSError:
         return None

@@ -60,7 +60,7 @@ class Owner:
         self._gpu_names: set[str] = set()
         self._condition: HostState | None = None
         self._listening_at = now
-        self._lease_word: tuple[Phase, bool, str] | None = None
+        self._lease_word: LeaseWord | None = None
         self._is_isolated = False
         self._has_seeds = has_seeds
         self._has_met = False
@@ -193,11 +193,11 @@ class Owner:
         self._publish(name, value)
 
     def _publish_lease(self) -> None:
-        word = (self._phase.phase, self._is_isolated, self._phase.reason)
+        word = LeaseWord(self._phase.phase, self._is_isolated, self._phase.reason)
         if word == self._lease_word:
             return
         self._lease_word = word
-        self._publish(entries.LEASE, entries.encode_lease(LeaseWord(*word)))
+        self._publish(entries.LEASE, entries.encode_lease(word))
 
     def _publish(self, name: str, value: Plain) -> None:
         try:

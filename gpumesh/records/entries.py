@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgpack
 
@@ -76,9 +76,8 @@ class HostHealth:
     """Whether a ``baseline`` entry belongs to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseWord:
-    """The ``lease`` entry."""
+class LeaseWord(NamedTuple):
+    """The ``lease`` entry: a tuple, since the owner makes one in each call and compares it with the last."""
 
     phase: Phase
     is_isolated: bool

@@ -68,7 +68,8 @@ class GossipQueue:
         """
         self._num_alike = self._num_alike + 1 if is_alike else 0
         if self._tier_of and self._num_alike >= num_transmissions(num_members):
-            self._tiers, self._tier_of, self._misses = [{}], {}, {}
+            for key in list(self._tier_of):
+                self.discard(key)
 
     def take(self, limit_bytes: int, num_members: int) -> list[bytes]:
         """Return updates to send now, together at most ``limit_bytes`` with 3 bytes of framing each."""

@@ -56,7 +56,7 @@ class Post:
         context = self._context
         statements = self._direct(member, extra, introduces=introduces)
         has_news = has_news and not context.is_leaving
-        if type(primary) is Gossip and not statements and not (has_news and self._is_news_waiting()):
+        if isinstance(primary, Gossip) and not statements and not (has_news and self._is_news_waiting()):
             return False  # each round at rest ends here: before anything is made for it
         digest = self._digest() if isinstance(primary, Ping | Ack) else b""
         head = encode_head(context.sender(), digest, primary)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 from random import Random
-from urllib.request import urlopen
 from uuid import UUID
 
 from gpumesh.config import Config, GossipConfig
@@ -35,6 +34,7 @@ from tests.bench.makes import Gpumesh, Place
 from tests.bench.process import MIB, memory, tree_cpu_s
 from tests.bench.row import Bound
 from tests.bench.row import Row as Measure
+from tests.bench.scrape import scrape
 
 FLEET = "bench"
 IP_PKTINFO = 8
@@ -96,14 +96,13 @@ async def _await_joined(place: Place, number: int) -> None:
 
 def _num_known(place: Place) -> int:
     try:
-        with urlopen(f"http://{place.side}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
+        samples = scrape(place)
     except OSError:
         return 0
     return sum(
-        int(float(line.split()[-1]))
-        for line in text.splitlines()
-        if line.startswith("gpumesh_fleet_hosts{") and 'state="left"' not in line
+        int(value)
+        for name, value in samples.items()
+        if name.startswith("gpumesh_fleet_hosts{") and 'state="left"' not in name
     )
 
 

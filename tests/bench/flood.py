@@ -2,12 +2,12 @@
 
 import socket
 import time
-import urllib.request
 from pathlib import Path
 
-from tests.bench.fleet import BenchError, Fleet, running
+from tests.bench.fleet import Fleet, running
 from tests.bench.makes import Gpumesh, Place
 from tests.bench.row import OWN, Bound, Row
+from tests.bench.scrape import scrape
 
 NUM_HOSTS = 4
 FLOOD_S = 15.0
@@ -23,24 +23,15 @@ def measure_flood(settle_s: float, directory: Path, for_s: float = FLOOD_S) -> l
     with running([Gpumesh()], NUM_HOSTS, directory, settle_s) as fleets:
         fleet = fleets[0]
         place = list(fleet.places.values())[1]
-        before, began_at = num_pings(place), time.monotonic()
+        before, began_at = scrape(place)[_PINGS], time.monotonic()
         num_sent = _flood(place, for_s)
         took_s = time.monotonic() - began_at
-        probes = (num_pings(place) - before) / took_s
+        probes = (scrape(place)[_PINGS] - before) / took_s
         return [
             Row("flooded: rubbish datagrams sent to a daemon", "1/s", {OWN: num_sent / for_s}, {}),
             Row("flooded: probes by that daemon", "1/s", {OWN: probes}, {}),
             Row("flooded: who is failed, at anybody", "", {OWN: float(_num_failed(fleet))}, {}, NOBODY),
         ]
-
-
-def num_pings(place: Place) -> float:
-    """Return how many probes the daemon has sent so far. Errors: BenchError if it does not say."""
-    with urllib.request.urlopen(f"http://{place.side}/metrics", timeout=30) as answer:
-        for line in answer.read().decode().splitlines():
-            if line.startswith(_PINGS):
-                return float(line.split()[-1])
-    raise BenchError(f"{place.side}/metrics has no {_PINGS}")
 
 
 def _flood(place: Place, for_s: float) -> int:
